@@ -1,0 +1,65 @@
+# `make run` and `make test` set everything up on a machine that has only python3 (3.11 or newer, with venv) and make.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+PIP := $(BIN)/python -m pip --disable-pip-version-check install -qq
+
+.DEFAULT_GOAL := help
+.PHONY: help install run test lint format bench bench-peers quality lock clean storm
+
+help: ## show this list
+	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
+
+$(VENV)/.runtime: requirements/runtime.txt
+	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	@echo "Setting up $(VENV) (once) ..."
+	@$(PIP) --require-hashes --only-binary :all: -r requirements/runtime.txt
+	@echo "$(CURDIR)/src" > "$$($(BIN)/python -c 'import site; print(site.getsitepackages()[0])')/tidings-source.pth"
+	@touch $@
+
+$(VENV)/.dev: requirements/dev.txt $(VENV)/.runtime
+	@echo "Setting up the tools for tests (once) ..."
+	@$(PIP) --require-hashes --only-binary :all: --no-binary rouge-score -r requirements/dev.txt
+	@touch $@
+
+$(VENV)/.peers: requirements/peers.txt $(VENV)/.dev
+	@$(PIP) --require-hashes -r requirements/peers.txt
+	@touch $@
+
+install: $(VENV)/.runtime ## set everything up in .venv
+
+run: install ## start the sample world: http://127.0.0.1:8000
+	@$(BIN)/python -m tidings demo
+
+test: $(VENV)/.dev ## run the whole test suite, on real SQLite and real PostgreSQL
+	@$(BIN)/python -m pytest
+
+storm: $(VENV)/.dev ## the slow proofs at their full size: races, kill storms, restarts
+	@TIDINGS_STORM=full $(BIN)/python -m pytest -m slow
+
+lint: $(VENV)/.dev ## style, types, layers
+	@$(BIN)/ruff format --check .
+	@$(BIN)/ruff check .
+	@$(BIN)/mypy
+	@PYTHONPATH=src $(BIN)/lint-imports
+
+format: $(VENV)/.dev ## put the code in shape
+	@$(BIN)/ruff format .
+	@$(BIN)/ruff check --fix .
+
+bench: $(VENV)/.dev ## print one table of everything measured
+	@$(BIN)/python -m bench
+
+bench-peers: $(VENV)/.peers ## the same table with other job queues on the same work
+	@$(BIN)/python -m bench --peers
+
+quality: $(VENV)/.dev ## score extraction, sentiment and summaries beside the baselines
+	@$(BIN)/python -m quality
+
+lock: $(VENV)/.dev ## pin the newest versions that fit pyproject.toml
+	@for set in "runtime:" "dev:--extra dev --extra notifiers" "peers:--extra dev --extra notifiers --extra peers"; do \
+	  $(BIN)/uv pip compile -q --upgrade --generate-hashes --no-emit-index-url --no-emit-find-links --no-header --no-annotate \
+	    --python-version 3.11 $${set#*:} -o requirements/$${set%%:*}.txt pyproject.toml; done
+
+clean: ## remove what was made
+	@rm -rf $(VENV) build dist .mypy_cache .ruff_cache .hypothesis

@@ -1,0 +1,5 @@
+"""`python -m tidings`."""
+
+from tidings.cli.main import main
+
+main()

@@ -1,0 +1,321 @@
+"""What the stages know of each other: seams only, wired in `app.py`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol, TypeVar
+
+from tidings.model.answers import (
+    IssueAnalysis,
+    IssueFacts,
+    Provenance,
+    RepoFacts,
+    RepoSummary,
+    Sentiment,
+    Summary,
+)
+from tidings.model.clock import Clock
+from tidings.model.item import Appended, Finding, Item, JournalRow, Lease
+from tidings.model.publication import Notice
+from tidings.model.query import Query
+from tidings.model.settlement import Merged, Settled, Settlement, Swept
+from tidings.model.web import Extract, Response
+
+T = TypeVar("T")
+
+
+class Executor(Protocol):
+    """Carries synchronous store calls off the event loop. Writes are answered once they are durable."""
+
+    async def write(self, call: Callable[..., T], *args: Any, **kwargs: Any) -> T:
+        """Run a call that writes."""
+        ...
+
+    async def read(self, call: Callable[..., T], *args: Any, **kwargs: Any) -> T:
+        """Run a call that only reads."""
+        ...
+
+
+class Intake(Protocol):
+    """The append-only log of findings."""
+
+    def append(
+        self,
+        pipeline: str,
+        findings: Sequence[Finding],
+        *,
+        source: str | None = None,
+        cursor: Any = None,
+        mark: Any = None,
+    ) -> Appended:
+        """Write what is new or changed, with the source's cursor (and mark), in one transaction."""
+        ...
+
+    def merge(self, pipeline: str, limit: int = 500) -> Merged:
+        """Turn the next findings, in log order, into items; move the checkpoint with them."""
+        ...
+
+    def trim(self, pipeline: str) -> int:
+        """Drop findings behind the checkpoint that are older than the log is kept."""
+        ...
+
+    def cursor(self, source: str) -> tuple[Any, Any, bool]:
+        """Return a source's cursor, its mark and whether a run has ever completed."""
+        ...
+
+    def unmerged(self, pipeline: str) -> int:
+        """Count what waits behind the checkpoint."""
+        ...
+
+
+class Items(Protocol):
+    """The remembered items and who may act on them."""
+
+    def claim(
+        self, pipeline: str, lane: str, limit: int, owner: str, lease_seconds: float, kinds: Sequence[str] = ()
+    ) -> list[Lease]:
+        """Lease up to `limit` due items: by priority and newest first, with a share for the oldest."""
+        ...
+
+    def heartbeat(self, leases: Sequence[tuple[int, int]], lease_seconds: float) -> set[int]:
+        """Prolong leases (id, token) that still hold; return their ids."""
+        ...
+
+    def settle(self, settlements: Sequence[Settlement]) -> Settled:
+        """Close a batch: the guarded update first, effects only for the ids it returned."""
+        ...
+
+    def release(self, leases: Sequence[tuple[int, int]]) -> int:
+        """Give leases back unused, with their attempt."""
+        ...
+
+    def prefetch(self, pipeline: str, refs: Sequence[str]) -> dict[str, bytes]:
+        """Return the accepted (or else working) bodies of other items by ref."""
+        ...
+
+    def next_due_ms(self, pipelines: Sequence[str]) -> int | None:
+        """Return how long until something is due (0: now), or None when nothing waits for time."""
+        ...
+
+    def sweep(self, limit: int = 500) -> Swept:
+        """Return expired leases to the queue, by the token seen."""
+        ...
+
+    def find(self, pipeline: str, kind: str, key: str) -> Item | None:
+        """Return one item."""
+        ...
+
+    def life(self, item: int) -> list[JournalRow]:
+        """Return an item's journal, oldest first."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Hit:
+    """One search result."""
+
+    pipeline: str
+    kind: str
+    key: str
+    title: str
+    snippet: str
+    """Escaped text with the found words between \\x02 and \\x03."""
+    rank: float
+    author: str | None
+    type: str | None
+    score: int | None
+    time_ms: int
+    url: str | None
+    attributes: Mapping[str, Any]
+
+
+class Index(Protocol):
+    """The full-text search."""
+
+    def search(
+        self, query: Query, *, pipeline: str | None = None, limit: int = 50, offset: int = 0, newest: bool = False
+    ) -> tuple[list[Hit], int]:
+        """Return hits, best (or newest) first, and how many there are in all."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class ShelfEntry:
+    """A card as stored: encoded JSON."""
+
+    key: str
+    value: bytes
+    version: int
+    revision: int
+    sort: int
+    written_at: int
+
+
+class Shelf(Protocol):
+    """The key-value read model."""
+
+    def get(self, pipeline: str, key: str) -> ShelfEntry | None:
+        """Return one entry."""
+        ...
+
+    def get_many(self, pipeline: str, keys: Sequence[str]) -> dict[str, ShelfEntry]:
+        """Return the entries that exist."""
+        ...
+
+    def newest(
+        self, pipeline: str, collection: str, *, limit: int, after: tuple[int, str] | None = None
+    ) -> list[ShelfEntry]:
+        """List a collection from the highest sort down, behind `after` (sort, key)."""
+        ...
+
+    def count(self, pipeline: str, collection: str) -> int:
+        """Count a collection."""
+        ...
+
+    def version(self, pipeline: str) -> int:
+        """Return a number that grows with every change of the pipeline's shelf."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class ThreadNode:
+    """One place in a thread: a ref, its parent's ref, its order among siblings, its depth."""
+
+    ref: str
+    parent: str | None
+    position: int | None
+    depth: int
+
+
+class Links(Protocol):
+    """Relations between items."""
+
+    def thread(self, pipeline: str, relation: str, root: str, limit: int = 10_000) -> list[ThreadNode]:
+        """Return everything below `root`, root first, parents before children."""
+        ...
+
+    def parents(self, pipeline: str, relation: str, child: str) -> list[str]:
+        """Return the effective parent (first) and the other stated ones."""
+        ...
+
+    def children(self, pipeline: str, relation: str, parent: str, limit: int = 1000) -> list[str]:
+        """Return refs in order."""
+        ...
+
+
+class Ledger(Protocol):
+    """Caches, budgets and counters behind the enricher; see `process.enrich`."""
+
+    async def get(self, name: str, key: str) -> bytes | None: ...  # noqa: D102
+    async def put(self, name: str, key: str, value: bytes, ttl_seconds: int) -> None: ...  # noqa: D102
+    async def reserve(self, name: str, amount: int, limit: int) -> bool: ...  # noqa: D102
+    async def settle(self, name: str, reserved: int, actual: int) -> None: ...  # noqa: D102
+    async def count(self, name: str, amount: int) -> None: ...  # noqa: D102
+
+
+@dataclass(frozen=True, slots=True)
+class Permit:
+    """A limiter's answer: go (`wait_ms` is 0, with a token to give back), or come back later."""
+
+    wait_ms: int
+    token: int = 0
+
+
+class Limiters(Protocol):
+    """Rates that hold across machines."""
+
+    def enter(self, name: str, *, limit: int, per_seconds: float, hold_seconds: float) -> Permit:
+        """Ask for the one place inside; at most `limit` entries in any `per_seconds`."""
+        ...
+
+    def leave(self, name: str, token: int, *, not_before_ms: int = 0) -> None:
+        """Give the place back; nobody enters for the next `not_before_ms` milliseconds."""
+        ...
+
+
+class Fetcher(Protocol):
+    """The web, in two faces; see `net.client.Web`."""
+
+    async def page(  # noqa: D102
+        self,
+        url: str,
+        *,
+        accept: str | None = None,
+        max_bytes: int | None = None,
+        robots: bool = True,
+        conditional: bool = False,
+    ) -> Response: ...
+
+    async def call(  # noqa: D102
+        self,
+        method: str,
+        url: str,
+        *,
+        headers: Mapping[str, str] | None = None,
+        params: Mapping[str, str] | None = None,
+        json: Any = None,
+        data: Any = None,
+        timeout_seconds: float = 30,
+        conditional: bool = False,
+        follow_redirects: bool = False,
+        retries: int = 0,
+    ) -> Response: ...
+
+
+class Extractor(Protocol):
+    """Gets the readable part of a page, in a killable child process."""
+
+    async def extract(self, html: bytes, url: str, *, max_chars: int = 10_240, charset: str | None = None) -> Extract:
+        """Return the main text and what the page says of itself."""
+        ...
+
+
+class Enricher(Protocol):
+    """Adds judgment: four questions with closed answers."""
+
+    async def summarize(
+        self, text: str, *, title: str | None = None, pipeline: str = "", words: int = 80
+    ) -> tuple[Summary, Provenance]: ...
+
+    async def judge_sentiment(
+        self, text: str, *, title: str | None = None, pipeline: str = ""
+    ) -> tuple[Sentiment, Provenance]: ...
+
+    async def summarize_repo(self, facts: RepoFacts, *, pipeline: str = "") -> tuple[RepoSummary, Provenance]: ...  # noqa: D102
+
+    async def analyze_issue(self, facts: IssueFacts, *, pipeline: str = "") -> tuple[IssueAnalysis, Provenance]: ...  # noqa: D102
+
+
+@dataclass(frozen=True, slots=True)
+class Receipt:
+    """Proof of a sent notice."""
+
+    message_id: str | None
+    answer: str
+    """What the service said, for the operator; no secrets."""
+    not_before_ms: int = 0
+    """How long the channel asks us to wait before the next one."""
+
+
+class Notifier(Protocol):
+    """Carries notices to one channel."""
+
+    async def send(self, notice: Notice, delivery_id: str) -> Receipt:
+        """Send, or raise SlowDown, Ambiguous, Transient, Permanent or Misconfigured (the channel is to be paused)."""
+        ...
+
+    def render(self, notice: Notice, delivery_id: str) -> Any:
+        """Return what would be sent, without any secret."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Kit:
+    """What a waiting processor or a source may use."""
+
+    fetcher: Fetcher
+    extractor: Extractor
+    enricher: Enricher
+    ledger: Ledger
+    clock: Clock

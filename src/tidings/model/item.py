@@ -1,0 +1,181 @@
+"""The nouns that travel: findings come in, items are remembered, leases let one worker act."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from hashlib import blake2b
+from typing import Any, Literal
+
+import msgspec
+
+Standing = Literal["open", "done", "waits", "parked", "dead", "rejected"]
+"""How an item stands in its state.
+
+open: processed when due. done: in a terminal state. waits: only a person can move it. parked: long backoff, visible.
+dead: a dead letter. rejected: ended on purpose.
+"""
+
+STANDINGS: tuple[Standing, ...] = ("open", "done", "waits", "parked", "dead", "rejected")
+
+HIGH, NORMAL, LOW = 0, 1, 2
+PRIORITIES = (HIGH, NORMAL, LOW)
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """What a source reports, before we know whether it is new. `payload` is a JSON document."""
+
+    pipeline: str
+    kind: str
+    key: str
+    fingerprint: str
+    payload: bytes
+    priority: int = NORMAL
+
+
+@dataclass(frozen=True, slots=True)
+class Link:
+    """A statement, made by one of the two, that `child` belongs to `parent`; both are refs (`kind:key`)."""
+
+    child: str
+    parent: str
+    relation: str
+    position: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Item:
+    """One remembered thing, as its narrow row tells it. Times are UTC milliseconds."""
+
+    id: int
+    pipeline: str
+    kind: str
+    key: str
+    fingerprint: str
+    state: str
+    standing: Standing
+    lane: str | None
+    priority: int
+    due_at: int | None
+    attempts: int
+    lost_leases: int
+    lease_owner: str | None
+    lease_token: int
+    lease_until: int | None
+    revision: int
+    accepted_revision: int | None
+    waiting_revision: int | None
+    last_error: str | None
+    cause: str | None
+    created_at: int
+    changed_at: int
+    state_since: int
+    failing_since: int | None
+
+    @property
+    def ref(self) -> str:
+        """The name links use."""
+        return ref(self.kind, self.key)
+
+
+@dataclass(frozen=True, slots=True)
+class Lease:
+    """The right to act on one item until a time, with what is needed to act."""
+
+    id: int
+    pipeline: str
+    kind: str
+    key: str
+    state: str
+    token: int
+    attempts: int
+    revision: int
+    priority: int
+    granted_at: int
+    """By the database's clock."""
+    lease_until: int
+    failing_since: int | None
+    body: bytes
+    accepted: bytes | None
+    """The body readers see, where an earlier revision was accepted."""
+
+
+class Step(msgspec.Struct, frozen=True, omit_defaults=True):
+    """One move inside an attempt, as the journal keeps it."""
+
+    transition: str
+    from_state: str
+    to_state: str
+    ms: float = 0.0
+    criterion: str | None = None
+    verdict: str | None = None
+    """What the criterion said: `yes`, or why not."""
+    note: str | None = None
+    cost_micros: int = 0
+    tokens: int = 0
+    model: str | None = None
+
+
+JournalKind = Literal[
+    "born", "changed", "attempt", "swept", "released", "manual", "revived", "replayed", "retired", "adopted"
+]
+
+
+@dataclass(frozen=True, slots=True)
+class JournalRow:
+    """One line of an item's life."""
+
+    id: int
+    item: int
+    at: int
+    kind: str
+    token: int
+    attempt: int
+    from_state: str
+    to_state: str
+    ended: str
+    """How it ended: advanced, retried, postponed, parked, dead, rejected, ..."""
+    error: str | None
+    actor: str | None
+    steps: list[Step] = field(default_factory=list)
+
+
+@dataclass(frozen=True, slots=True)
+class Rejected:
+    """A line or entry that could not become a finding."""
+
+    line: int
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Appended:
+    """What the intake log made of a page."""
+
+    new: int = 0
+    changed: int = 0
+    unchanged: int = 0
+
+    @property
+    def accepted(self) -> int:
+        """How many were written to the log."""
+        return self.new + self.changed
+
+    def __add__(self, other: Appended) -> Appended:
+        return Appended(self.new + other.new, self.changed + other.changed, self.unchanged + other.unchanged)
+
+
+def ref(kind: str, key: str) -> str:
+    """Name an item inside its pipeline, for links."""
+    return f"{kind}:{key}"
+
+
+def split_ref(name: str) -> tuple[str, str]:
+    """Undo `ref`; keys may contain colons, kinds may not."""
+    kind, _, key = name.partition(":")
+    return kind, key
+
+
+def fingerprint(*fields: Any) -> str:
+    """Hash the fields whose change counts; any JSON-able values."""
+    return blake2b(msgspec.json.encode(fields), digest_size=12).hexdigest()

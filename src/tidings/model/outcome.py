@@ -1,0 +1,58 @@
+"""What a processor answers: it went on, it waits, or it ended on purpose."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from tidings.model.answers import Provenance
+from tidings.model.item import Finding, Link
+
+
+@dataclass(frozen=True, slots=True)
+class Advance:
+    """The move happened.
+
+    `body` replaces the item's working body (None keeps it). `links`, where given, replaces every link this item stated
+    before. `children` are born, or changed, in the settling transaction. `due_at` wakes an item in a state that has
+    only scheduled ways out.
+    """
+
+    body: Any = None
+    links: tuple[Link, ...] | None = None
+    children: tuple[Finding, ...] = ()
+    due_at: int | None = None
+    note: str | None = None
+    """One line for the journal."""
+    provenance: Provenance | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Postpone:
+    """Not now: due again at a time (UTC ms), and the attempt is given back."""
+
+    until: int
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Reject:
+    """A healthy ending: this item is not for us."""
+
+    reason: str
+
+
+Outcome = Advance | Postpone | Reject
+
+
+@dataclass(frozen=True, slots=True)
+class No:
+    """A criterion's refusal, with the offending value; falsy."""
+
+    reason: str
+
+    def __bool__(self) -> bool:
+        return False
+
+
+Verdict = bool | No

@@ -1,0 +1,123 @@
+"""A pipeline is one declaration: sources, workflows and what is published."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Protocol
+
+from tidings.model.errors import Misconfigured
+from tidings.model.item import Finding, Rejected
+from tidings.model.publication import Collection, IdIndex, Notice, Presenter, Retention
+from tidings.model.workflow import Work, Workflow
+
+if TYPE_CHECKING:
+    from tidings.model.contracts import Kit
+
+
+@dataclass(frozen=True, slots=True)
+class Schedule:
+    """When a source is asked: every so many seconds, or by a cron expression (UTC)."""
+
+    every_seconds: float | None = None
+    cron: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """A part of what a source found, committed as one: findings, cursor and, with the run's last page, the mark."""
+
+    findings: tuple[Finding, ...]
+    cursor: Any = None
+    """Where to go on after a crash; None leaves it as it is."""
+    mark: Any = None
+    """What the next run's early exit compares with; kept only when the run completes."""
+    rejected: tuple[Rejected, ...] = ()
+    credits: int = 0
+    next_check_seconds: float | None = None
+    """A wish for an earlier or later next run than the schedule's."""
+    note: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """What a source is told when asked."""
+
+    source: str
+    now_ms: int
+    cursor: Any = None
+    mark: Any = None
+    is_first: bool = False
+    """No run has ever completed: a baseline."""
+    options: Mapping[str, Any] = field(default_factory=dict)
+
+
+class Source(Protocol):
+    """Discovers findings, newest first, page by page."""
+
+    @property
+    def name(self) -> str:
+        """Unique; begins with the pipeline's name and a dot."""
+        ...
+
+    @property
+    def schedule(self) -> Schedule:
+        """When to ask."""
+        ...
+
+    def pages(self, run: Run, kit: Kit) -> AsyncIterator[Page]:
+        """Yield what is there, page by page."""
+        ...
+
+
+class Admit(Protocol):
+    """Makes a finding of one uploaded object, or raises BadInput saying what is wrong."""
+
+    def __call__(self, value: Any, *, way: str) -> Finding:
+        """`way` is how it came: POST or BULK."""
+        ...
+
+
+Announce = Callable[[Work], tuple[Notice, ...]]
+"""Called when a publishing transition settles; `work.accepted` is what readers saw before."""
+
+
+@dataclass(frozen=True)
+class Pipeline:
+    """All there is to know of one kind of watching. Checked when declared."""
+
+    name: str
+    title: str
+    about: str
+    workflows: Mapping[str, Workflow]
+    sources: tuple[Source, ...] = ()
+    collections: tuple[Collection, ...] = ()
+    presenters: Mapping[str, Presenter] = field(default_factory=dict)
+    first_cards: Mapping[str, Presenter] = field(default_factory=dict)
+    """Per kind: the card the merge writes for a new item, from the finding's payload."""
+    id_index: IdIndex | None = None
+    announce: Mapping[str, Announce] = field(default_factory=dict)
+    retention: tuple[Retention, ...] = ()
+    admit: Admit | None = None
+    shelf_writes_per_day: int | None = None
+    """Counted, with an alert at 90 %."""
+    tombstone_days: float = 90
+    sample_notice: Notice | None = None
+
+    def __post_init__(self) -> None:
+        for kind, workflow in self.workflows.items():
+            if kind != workflow.kind or ":" in kind:
+                raise Misconfigured(f"{self.name}: kind {kind!r} does not fit its workflow {workflow.kind!r}")
+        for collection in self.collections:
+            if collection.kind not in self.workflows:
+                raise Misconfigured(f"{self.name}: collection {collection.name} shows unknown kind {collection.kind}")
+        for source in self.sources:
+            if not source.name.startswith(f"{self.name}."):
+                raise Misconfigured(f"{self.name}: source {source.name!r} must be named {self.name}.<something>")
+
+    def collection(self, name: str) -> Collection:
+        """Return the collection called `name`."""
+        for collection in self.collections:
+            if collection.name == name:
+                return collection
+        raise Misconfigured(f"{self.name} publishes no collection {name!r}")

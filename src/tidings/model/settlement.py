@@ -1,0 +1,81 @@
+"""How an attempt ends, ready to be written in one transaction."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from tidings.model.item import Finding, Link, Standing, Step
+from tidings.model.publication import Presentation
+
+
+@dataclass(slots=True)
+class Settlement:
+    """The end of one attempt; written only if the lease still holds."""
+
+    id: int
+    pipeline: str
+    kind: str
+    key: str
+    token: int
+    state_before: str
+    """The state at the claim; the guard compares it."""
+    state: str
+    standing: Standing
+    lane: str | None
+    attempts: int
+    revision: int
+    ended: str
+    """advanced, retried, postponed, parked, dead, rejected, failed"""
+    delay_ms: int | None = None
+    """Due this long after the settle, by the database's clock; None: not due by itself."""
+    due_at: int | None = None
+    """Or due at this time; wins over `delay_ms`."""
+    error: str | None = None
+    cause: str | None = None
+    """What dead letters are grouped by."""
+    failing_since: int | None = None
+    body: bytes | None = None
+    accepts: bool = False
+    """The working revision becomes the accepted one."""
+    presents: bool = False
+    """Card and document are replaced by `presentation`; None there withdraws them."""
+    presentation: Presentation | None = None
+    links: tuple[Link, ...] | None = None
+    children: tuple[Finding, ...] = ()
+    steps: tuple[Step, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Settled:
+    """What became of a batch."""
+
+    done: frozenset[int]
+    stale: frozenset[int]
+    """Their leases no longer held: nothing of theirs was written."""
+    born: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Merged:
+    """What a merge made of the log."""
+
+    read: int = 0
+    born: int = 0
+    changed: int = 0
+    unchanged: int = 0
+    checkpoint: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Swept:
+    """What the sweeper found and did."""
+
+    expired: int = 0
+    """Leases returned to the queue."""
+    poisoned: int = 0
+    """Items that lost their lease for the last time."""
+    ambiguous: int = 0
+    """Deliveries whose send may have begun when the lease was lost."""
+    unknown: int = 0
+    """Items of a kind or state nobody here knows: parked."""
+    tidied: int = 0

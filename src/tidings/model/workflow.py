@@ -1,0 +1,289 @@
+"""A workflow is data: states, and the declared moves between them. It checks and draws itself."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Awaitable, Callable, Iterable
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from tidings.model.backoff import RetryPolicy
+from tidings.model.errors import Misconfigured
+from tidings.model.outcome import Outcome, Verdict
+
+STEPS_MAX = 100
+ANY = "*"
+"""As a transition's source: every state but its own target."""
+
+Trigger = Literal["automatic", "manual", "scheduled"]
+"""automatic: as soon as the item is due. manual: only by a person, or by the engine where a retry policy names it.
+scheduled: by a person, or by the engine at the time the item asked to be woken (`Advance.due_at`)."""
+
+
+@dataclass(slots=True)
+class Work:
+    """What a criterion or a processor sees of one item: a snapshot under lease."""
+
+    pipeline: str
+    kind: str
+    key: str
+    state: str
+    attempt: int
+    revision: int
+    now_ms: int
+    """The database's clock at the claim."""
+    body: Any
+    accepted: Any = None
+    """The body readers see, or None."""
+    related: dict[str, Any] = field(default_factory=dict)
+    """Prefetched bodies by ref; a missing item is absent."""
+    error: str | None = None
+    """Why the engine performs a failure transition."""
+    stack: str | None = None
+    deadline: float = float("inf")
+    """No side effect may start after this instant of `time.monotonic()`."""
+    item_id: int = 0
+
+
+Processor = Callable[[Work], Outcome] | Callable[..., Awaitable[Outcome]]
+"""Pure: `def f(work)`. Waiting: `async def f(work, kit)`."""
+Criterion = Callable[[Work], Verdict]
+Prefetch = Callable[[Work], Iterable[str]]
+
+
+@dataclass(frozen=True, slots=True)
+class Transition:
+    """One declared move."""
+
+    name: str
+    source: str | tuple[str, ...]
+    target: str
+    processor: Processor | None = None
+    criterion: Criterion | None = None
+    trigger: Trigger = "automatic"
+    lane: str = "pure"
+    retry: RetryPolicy = RetryPolicy()
+    publishes: bool = False
+    """Reaching the target makes the working body the accepted one and writes card and document."""
+    prefetch: Prefetch | None = None
+    """Names the refs of other items the processor needs."""
+
+    @property
+    def sources(self) -> tuple[str, ...]:
+        """The source states as declared; may hold ANY."""
+        return (self.source,) if isinstance(self.source, str) else self.source
+
+    @property
+    def is_pure(self) -> bool:
+        """Tell whether the processor never waits."""
+        return self.processor is None or not inspect.iscoroutinefunction(_function(self.processor))
+
+
+def _function(processor: Any) -> Any:
+    while hasattr(processor, "func"):
+        processor = processor.func
+    return processor if inspect.isroutine(processor) else getattr(processor, "__call__", processor)  # noqa: B004
+
+
+@dataclass(frozen=True)
+class Workflow:
+    """The life of one kind of item. Declaring it checks it.
+
+    `terminal` states end well. In a `failures` state an item that nothing will wake is a dead letter.
+    """
+
+    kind: str
+    start: str
+    states: tuple[str, ...]
+    transitions: tuple[Transition, ...]
+    terminal: frozenset[str] = frozenset()
+    failures: frozenset[str] = frozenset()
+    body: type[Any] | None = None
+    """The Struct the body is decoded to; None leaves it as plain JSON values."""
+    fuse: bool = True
+    lease_seconds: float | None = None
+    bounded_cycles: frozenset[str] = frozenset()
+    """Names of automatic transitions that may close a cycle because their criterion bounds it."""
+
+    def __post_init__(self) -> None:
+        check(self)
+        automatic: dict[str, tuple[Transition, ...]] = {}
+        scheduled: dict[str, tuple[Transition, ...]] = {}
+        for state in self.states:
+            automatic[state] = tuple(t for t in self.transitions if t.trigger == "automatic" and leaves(t, state))
+            scheduled[state] = tuple(t for t in self.transitions if t.trigger == "scheduled" and leaves(t, state))
+        object.__setattr__(self, "_automatic", automatic)
+        object.__setattr__(self, "_scheduled", scheduled)
+        object.__setattr__(self, "_by_name", {t.name: t for t in self.transitions})
+
+    def automatic_from(self, state: str) -> tuple[Transition, ...]:
+        """Return the automatic ways out of a state, in declared order."""
+        return self.__dict__["_automatic"].get(state, ())  # type: ignore[no-any-return]
+
+    def next_from(self, state: str) -> tuple[Transition, ...]:
+        """Return what the engine may perform when an item in `state` is due."""
+        return self.automatic_from(state) or self.__dict__["_scheduled"].get(state, ())
+
+    def by_hand_from(self, state: str) -> tuple[Transition, ...]:
+        """Return what a person may perform in a state."""
+        return tuple(t for t in self.transitions if t.trigger != "automatic" and leaves(t, state))
+
+    def named(self, name: str) -> Transition:
+        """Return the transition called `name`."""
+        try:
+            return self.__dict__["_by_name"][name]  # type: ignore[no-any-return]
+        except KeyError:
+            raise Misconfigured(f"the workflow of {self.kind} declares no transition {name!r}") from None
+
+    def lane_of(self, state: str) -> str | None:
+        """Return the lane that moves items out of a state, or None where nothing does by itself."""
+        ways = self.next_from(state)
+        return ways[0].lane if ways else None
+
+    def standing_in(self, state: str, *, due: bool) -> Literal["open", "done", "waits", "dead"]:
+        """Tell how an item that arrives in a state stands."""
+        if state in self.terminal:
+            return "done"
+        if self.automatic_from(state) or due:
+            return "open"
+        return "dead" if state in self.failures else "waits"
+
+    def draw_text(self) -> str:
+        """Draw as text, one line a move."""
+        return "\n".join([f"[*] -> {self.start}", *(_text_line(t, s) for t, s in _moves(self)), *_ends(self, "text")])
+
+    def draw_mermaid(self) -> str:
+        """Draw as a Mermaid state diagram."""
+        lines = ["stateDiagram-v2", f"    [*] --> {self.start}"]
+        lines += [f"    {s} --> {t.target} : {_label(t)}" for t, s in _moves(self)]
+        return "\n".join(lines + _ends(self, "mermaid"))
+
+
+def leaves(transition: Transition, state: str) -> bool:
+    """Tell whether a transition starts in a state."""
+    if ANY in transition.sources:
+        return state != transition.target
+    return state in transition.sources
+
+
+def check(workflow: Workflow) -> None:
+    """Refuse a declaration that could leave an item stuck or moving for ever."""
+    _check_names(workflow)
+    _check_retries(workflow)
+    for state in workflow.states:
+        _check_state(workflow, state)
+    _check_reachable(workflow)
+    _check_cycles(workflow)
+
+
+def _check_names(workflow: Workflow) -> None:
+    known = set(workflow.states)
+    if len(known) != len(workflow.states):
+        raise Misconfigured(f"{workflow.kind}: a state is declared twice")
+    named = {workflow.start, *workflow.terminal, *workflow.failures}
+    for transition in workflow.transitions:
+        named |= {transition.target, *transition.sources} - {ANY}
+    if unknown := sorted(named - known):
+        raise Misconfigured(f"{workflow.kind}: unknown states {', '.join(unknown)}")
+    names = [t.name for t in workflow.transitions]
+    if len(set(names)) != len(names):
+        raise Misconfigured(f"{workflow.kind}: two transitions share a name")
+    entered = {t.target for t in workflow.transitions}
+    starts = [s for s in workflow.states if s not in entered and s != workflow.start]
+    if starts:
+        raise Misconfigured(f"{workflow.kind}: nothing leads to {', '.join(starts)}: a second start, or unreachable")
+
+
+def _check_retries(workflow: Workflow) -> None:
+    declared = {t.name: t for t in workflow.transitions}
+    for transition in workflow.transitions:
+        if transition.trigger != "automatic" and not transition.is_pure:
+            raise Misconfigured(f"{workflow.kind}: {transition.name} may be performed by hand, so it must be pure")
+        for ending in (transition.retry.exhausted, transition.retry.refused):
+            if ending in (None, "dead_letter", "park"):
+                continue
+            if ending not in declared or declared[ending].trigger == "automatic":
+                raise Misconfigured(
+                    f"{workflow.kind}: {transition.name} ends in {ending!r}, which is no manual transition"
+                )
+
+
+def _check_state(workflow: Workflow, state: str) -> None:
+    ways = [t for t in workflow.transitions if leaves(t, state)]
+    if not ways and state not in workflow.terminal:
+        raise Misconfigured(f"{workflow.kind}: state {state} has no way out and is not terminal")
+    if state in workflow.terminal and any(t.trigger == "automatic" for t in ways):
+        raise Misconfigured(f"{workflow.kind}: terminal state {state} has an automatic way out")
+    if len({t.lane for t in ways if t.trigger == "automatic"}) > 1:
+        raise Misconfigured(f"{workflow.kind}: the automatic ways out of {state} use different lanes")
+
+
+def _check_reachable(workflow: Workflow) -> None:
+    reached, frontier = {workflow.start}, [workflow.start]
+    while frontier:
+        state = frontier.pop()
+        for transition in workflow.transitions:
+            if leaves(transition, state) and transition.target not in reached:
+                reached.add(transition.target)
+                frontier.append(transition.target)
+    if lost := [s for s in workflow.states if s not in reached]:
+        raise Misconfigured(f"{workflow.kind}: no way leads from {workflow.start} to {', '.join(lost)}")
+
+
+def _check_cycles(workflow: Workflow) -> None:
+    edges = {
+        s: [
+            t.target
+            for t in workflow.transitions
+            if t.trigger == "automatic" and leaves(t, s) and not _bounded(workflow, t)
+        ]
+        for s in workflow.states
+    }
+    done: set[str] = set()
+    for root in workflow.states:
+        path: list[str] = []
+        _walk(root, edges, path, done, workflow.kind)
+
+
+def _bounded(workflow: Workflow, transition: Transition) -> bool:
+    return transition.name in workflow.bounded_cycles and transition.criterion is not None
+
+
+def _walk(state: str, edges: dict[str, list[str]], path: list[str], done: set[str], kind: str) -> None:
+    if state in path:
+        circle = " -> ".join([*path[path.index(state) :], state])
+        raise Misconfigured(f"{kind}: automatic transitions form a cycle without a bound: {circle}")
+    if state in done:
+        return
+    path.append(state)
+    for target in edges[state]:
+        _walk(target, edges, path, done, kind)
+    path.pop()
+    done.add(state)
+
+
+def _moves(workflow: Workflow) -> list[tuple[Transition, str]]:
+    return [(t, s) for t in workflow.transitions for s in workflow.states if leaves(t, s)]
+
+
+def _ends(workflow: Workflow, form: str) -> list[str]:
+    ends = [s for s in workflow.states if s in workflow.terminal]
+    return [f"{s} -> [*]" if form == "text" else f"    {s} --> [*]" for s in ends]
+
+
+def _label(transition: Transition) -> str:
+    parts = [name_of(part) for part in (transition.processor, transition.criterion) if part is not None]
+    label = f"{transition.name} ({' + '.join(parts)})" if parts else transition.name
+    return label if transition.trigger == "automatic" else f"{label} [manual]"
+
+
+def _text_line(transition: Transition, state: str) -> str:
+    arrow = "->" if transition.trigger == "automatic" else "~>"
+    return f"{state} {arrow} {transition.target}: {_label(transition)}"
+
+
+def name_of(part: Any) -> str:
+    """Return the declared name of a processor or criterion."""
+    while hasattr(part, "func"):
+        part = part.func
+    return getattr(part, "__name__", type(part).__name__)

@@ -1,0 +1,1 @@
+"""How we touch other people's servers."""

@@ -1,0 +1,1 @@
+"""What tidings is for: one folder a pipeline, none knows another."""

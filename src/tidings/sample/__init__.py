@@ -1,0 +1,1 @@
+"""The sample world: invented data and stand-ins for every outside service."""

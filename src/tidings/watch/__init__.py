@@ -1,0 +1,1 @@
+"""Our own health: logs, metrics, alerts."""
