@@ -20,6 +20,18 @@ from tidings.model.item import Appended, Finding, Item, JournalRow, Lease
 from tidings.model.publication import Notice
 from tidings.model.query import Query
 from tidings.model.settlement import Merged, Settled, Settlement, Swept
+from tidings.model.views import (
+    AlertView,
+    ChannelView,
+    DeadGroup,
+    DeliveryView,
+    Event,
+    ItemRow,
+    ItemView,
+    Point,
+    SourceView,
+    StatusView,
+)
 from tidings.model.web import Extract, Response
 
 T = TypeVar("T")
@@ -274,11 +286,12 @@ class Extractor(Protocol):
 class Enricher(Protocol):
     """Adds judgment: four questions with closed answers."""
 
-    async def summarize(
+    # Each answer comes with who gave it and what it cost.
+    async def summarize(  # noqa: D102
         self, text: str, *, title: str | None = None, pipeline: str = "", words: int = 80
     ) -> tuple[Summary, Provenance]: ...
 
-    async def judge_sentiment(
+    async def judge_sentiment(  # noqa: D102
         self, text: str, *, title: str | None = None, pipeline: str = ""
     ) -> tuple[Sentiment, Provenance]: ...
 
@@ -307,6 +320,103 @@ class Notifier(Protocol):
 
     def render(self, notice: Notice, delivery_id: str) -> Any:
         """Return what would be sent, without any secret."""
+        ...
+
+
+class Desk(Protocol):
+    """Everything an operator can see and do; the command line and the dashboard share it. Synchronous, like the store."""
+
+    def status(self) -> StatusView:
+        """Return everything at a glance."""
+        ...
+
+    def items(
+        self,
+        *,
+        pipeline: str | None = None,
+        kind: str | None = None,
+        state: str | None = None,
+        standing: str | None = None,
+        limit: int = 50,
+        before: int | None = None,
+    ) -> list[ItemRow]:
+        """List items, newest first, with ids below `before`."""
+        ...
+
+    def item(self, item: int) -> ItemView | None:
+        """Return one item, whole."""
+        ...
+
+    def find(self, pipeline: str, kind: str, key: str) -> ItemView | None:
+        """Return one item, whole, by its name."""
+        ...
+
+    def transition(self, item: int, name: str, *, actor: str, reason: str) -> ItemView:
+        """Perform a manual transition; raise BadInput where it is not allowed."""
+        ...
+
+    def replay(
+        self, pipeline: str, *, state: str | None, query: str | None, actor: str, dry_run: bool, item: int | None = None
+    ) -> int:
+        """Process items again from a state; return how many."""
+        ...
+
+    def dead_letters(self) -> list[DeadGroup]:
+        """Return dead letters grouped by cause."""
+        ...
+
+    def revive(
+        self, *, item: int | None = None, pipeline: str | None = None, cause: str | None = None, actor: str
+    ) -> int:
+        """Bring dead letters back: one, those of a cause, or all."""
+        ...
+
+    def purge(self, *, item: int | None = None, pipeline: str | None = None, cause: str | None = None) -> int:
+        """Bury dead letters for good; tombstones stay."""
+        ...
+
+    def pause(self, part: str, *, reason: str) -> None:
+        """Stop a part without losing anything: `pipeline:P`, `source:S` or `channel:C`."""
+        ...
+
+    def resume(self, part: str) -> None:
+        """Start it again."""
+        ...
+
+    def sources(self) -> list[SourceView]:
+        """Return every source and its health."""
+        ...
+
+    def check_now(self, source: str) -> None:
+        """Make a source due at once."""
+        ...
+
+    def deliveries(self, *, limit: int = 50, channel: str | None = None) -> list[DeliveryView]:
+        """List notices, newest first."""
+        ...
+
+    def channels(self) -> list[ChannelView]:
+        """Return the channels and their limiters."""
+        ...
+
+    def alerts(self, *, all_of_them: bool = False) -> list[AlertView]:
+        """Return the firing alerts, or the recent history too."""
+        ...
+
+    def points(self, series: str, *, since_ms: int) -> list[Point]:
+        """Return a series of low-resolution history, such as `due:hacker_news` or `settled:hacker_news`."""
+        ...
+
+    def events(self, *, after: int, limit: int = 200) -> list[Event]:
+        """Return what happened after an event id, oldest first; `after` -1 returns only the newest id's event."""
+        ...
+
+    def scope_of(self, token: str) -> str | None:
+        """Return the scope of a live token, or None."""
+        ...
+
+    def has_tokens(self) -> bool:
+        """Tell whether any live token exists."""
         ...
 
 

@@ -1,0 +1,242 @@
+"""What operators see: answers of the desk, ready to be printed, drawn or encoded as JSON."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+import msgspec
+
+from tidings.model.item import Step
+
+
+class IntakeView(msgspec.Struct, frozen=True):
+    """The intake log of one pipeline."""
+
+    unmerged: int
+    checkpoint: int
+    total: int
+
+
+class RunView(msgspec.Struct, frozen=True, kw_only=True):
+    """One discovery run."""
+
+    source: str
+    started_at: int
+    ended_at: int | None = None
+    found: int = 0
+    new: int = 0
+    changed: int = 0
+    unchanged: int = 0
+    rejected: int = 0
+    trimmed: int = 0
+    pages: int = 0
+    credits: int = 0
+    error: str | None = None
+    note: str | None = None
+
+
+class SourceView(msgspec.Struct, frozen=True, kw_only=True):
+    """A source and its health: healthy, failing, silent, paused, waiting (never asked yet) or running."""
+
+    name: str
+    pipeline: str
+    health: Literal["healthy", "failing", "silent", "paused", "waiting", "running"]
+    schedule: str
+    last_success_at: int | None = None
+    last_new_at: int | None = None
+    next_check_at: int | None = None
+    failures: int = 0
+    error: str | None = None
+    last_run: RunView | None = None
+    credits_today: int = 0
+
+
+class BudgetView(msgspec.Struct, frozen=True):
+    """A daily budget; `limit` 0 means only counted."""
+
+    name: str
+    day: str
+    spent: int
+    reserved: int
+    limit: int
+
+
+class PipelineView(msgspec.Struct, frozen=True, kw_only=True):
+    """One pipeline at a glance."""
+
+    states: dict[str, int]
+    """Items by state, over all kinds but deliveries."""
+    kinds: dict[str, dict[str, int]] = {}
+    standings: dict[str, int] = {}
+    due: int = 0
+    leased: int = 0
+    parked: int = 0
+    rejected: int = 0
+    dead_letters: int = 0
+    oldest_due_seconds: float | None = None
+    intake: IntakeView
+    settled_last_hour: int = 0
+    published_last_hour: int = 0
+    last_processed_at: int | None = None
+    last_discovery_at: int | None = None
+    deliveries: dict[str, int] = {}
+    shelf_writes_today: int = 0
+    shelf_writes_limit: int | None = None
+    paused: bool = False
+    sources: list[SourceView] = []
+    budgets: list[BudgetView] = []
+
+
+class AlertView(msgspec.Struct, frozen=True, kw_only=True):
+    """An alert: about our own health, never an item."""
+
+    name: str
+    subject: str
+    """What it is about: a pipeline, source, channel, budget or `disk`."""
+    message: str
+    help: str
+    """What to do, with the command."""
+    value: float
+    threshold: float
+    fired_at: int
+    cleared_at: int | None = None
+
+
+class StatusView(msgspec.Struct, frozen=True):
+    """Everything at a glance."""
+
+    pipelines: dict[str, PipelineView]
+    alerts: list[AlertView]
+    at: int = 0
+    paused: list[str] = []
+
+
+class StepView(msgspec.Struct, frozen=True, kw_only=True):
+    """One row of a life line."""
+
+    at: int
+    kind: str
+    attempt: int
+    from_state: str
+    to_state: str
+    ended: str
+    error: str | None = None
+    actor: str | None = None
+    steps: list[Step] = []
+    token: int = 0
+
+
+class DeliveryView(msgspec.Struct, frozen=True, kw_only=True):
+    """One notice to one channel."""
+
+    id: int
+    pipeline: str
+    key: str
+    channel: str
+    title: str
+    parent: str
+    state: str
+    standing: str
+    attempts: int
+    ambiguous: int = 0
+    due_at: int | None = None
+    sent_at: int | None = None
+    message_id: str | None = None
+    answer: str | None = None
+    last_error: str | None = None
+    created_at: int = 0
+
+
+class ItemRow(msgspec.Struct, frozen=True, kw_only=True):
+    """An item in a list."""
+
+    id: int
+    pipeline: str
+    kind: str
+    key: str
+    title: str
+    state: str
+    standing: str
+    attempts: int
+    due_at: int | None = None
+    lease_until: int | None = None
+    last_error: str | None = None
+    cause: str | None = None
+    revision: int = 1
+    created_at: int = 0
+    changed_at: int = 0
+
+
+class ItemView(msgspec.Struct, frozen=True, kw_only=True):
+    """One item, whole: its row, bodies, life line, relatives, and what may be done with it."""
+
+    item: ItemRow
+    body: Any
+    accepted: Any = None
+    accepted_revision: int | None = None
+    waiting_revision: int | None = None
+    life: list[StepView] = []
+    deliveries: list[DeliveryView] = []
+    parents: list[str] = []
+    children: list[str] = []
+    transitions: list[str] = []
+    """What a person may perform now."""
+    waits_for: str = ""
+    """What happens next, in one sentence."""
+
+
+class DeadGroup(msgspec.Struct, frozen=True, kw_only=True):
+    """Dead letters that share a cause."""
+
+    pipeline: str
+    kind: str
+    state: str
+    cause: str
+    count: int
+    first_at: int
+    last_at: int
+    sample_id: int
+    sample_key: str
+
+
+class ChannelView(msgspec.Struct, frozen=True, kw_only=True):
+    """A channel and its limiter."""
+
+    name: str
+    kind: str
+    paused: bool
+    reason: str | None = None
+    not_before_ms: int = 0
+    sent_last_minute: int = 0
+    waiting: int = 0
+
+
+class Event(msgspec.Struct, frozen=True, kw_only=True):
+    """Something that happened, for the live stream."""
+
+    id: int
+    at: int
+    pipeline: str
+    kind: str
+    key: str
+    what: str
+    from_state: str
+    to_state: str
+    item: int
+
+
+class Point(msgspec.Struct, frozen=True):
+    """One low-resolution measurement."""
+
+    at: int
+    value: float
+
+
+class TokenView(msgspec.Struct, frozen=True, kw_only=True):
+    """An access token, without the token."""
+
+    name: str
+    scope: Literal["read", "ingest", "operate"]
+    created_at: int
+    last_used_at: int | None = None
+    revoked_at: int | None = None
