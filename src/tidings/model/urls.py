@@ -9,25 +9,84 @@ from tidings.model.errors import BadInput
 
 URL_CHARS_MAX = 8_192
 
-TRACKING_PREFIXES = (
-    "utm_",
-    "mtm_",
-    "matomo_",
-    "pk_",
-    "piwik_",
-    "hsa_",
-    "at_campaign",
-    "at_medium",
-    "sc_c",
-    "wt_",
-    "__hs",
-)
+TRACKING_PREFIXES = ("utm_", "mtm_", "matomo_", "piwik_", "hsa_", "at_campaign", "at_medium", "wt_", "__hs")
 """Families of parameters that say where a click came from, never what is shown."""
 
 TRACKING_NAMES = frozenset(
-    ["fbclid", "gclid", "gclsrc", "dclid", "gbraid", "wbraid", "msclkid", "yclid", "ysclid", "twclid", "ttclid", "igshid", "igsh", "li_fat_id", "epik", "rdt_cid", "mc_cid", "mc_eid", "mkt_tok", "_hsenc", "_hsmi", "hsctatracking", "vero_id", "vero_conv", "oly_anon_id", "oly_enc_id", "rb_clickid", "s_cid", "s_kwcid", "ss_source", "ss_campaign_id", "icid", "ncid", "ocid", "cmpid", "ito", "smid", "spm", "scm", "_ga", "_gl", "_openstat", "wickedid", "trk", "trkcampaign", "guccounter", "guce_referrer", "guce_referrer_sig", "ref_src", "ref_url", "__twitter_impression", "fb_action_ids", "fb_action_types", "fb_source", "ga_source", "ga_medium", "ga_campaign", "ga_term", "ga_content"]
+    [
+        "fbclid",
+        "gclid",
+        "gclsrc",
+        "dclid",
+        "gbraid",
+        "wbraid",
+        "msclkid",
+        "yclid",
+        "ysclid",
+        "twclid",
+        "ttclid",
+        "igshid",
+        "igsh",
+        "li_fat_id",
+        "epik",
+        "rdt_cid",
+        "mc_cid",
+        "mc_eid",
+        "mkt_tok",
+        "_hsenc",
+        "_hsmi",
+        "hsctatracking",
+        "vero_id",
+        "vero_conv",
+        "oly_anon_id",
+        "oly_enc_id",
+        "rb_clickid",
+        "s_cid",
+        "s_kwcid",
+        "ss_source",
+        "ss_campaign_id",
+        "icid",
+        "ncid",
+        "ocid",
+        "cmpid",
+        "ito",
+        "smid",
+        "spm",
+        "scm",
+        "_ga",
+        "_gl",
+        "_openstat",
+        "wickedid",
+        "trk",
+        "trkcampaign",
+        "guccounter",
+        "guce_referrer",
+        "guce_referrer_sig",
+        "ref_src",
+        "ref_url",
+        "__twitter_impression",
+        "fb_action_ids",
+        "fb_action_types",
+        "fb_source",
+        "ga_source",
+        "ga_medium",
+        "ga_campaign",
+        "ga_term",
+        "ga_content",
+        "pk_campaign",
+        "pk_content",
+        "pk_keyword",
+        "pk_kwd",
+        "pk_medium",
+        "pk_source",
+        "sc_campaign",
+        "sc_channel",
+        "sc_cid",
+        "sc_content",
+        "sc_country",
+    ]
 )
-"""Single parameters of the same sort. Short common words such as `ref`, `source` and `id` select content on some sites."""
+"""Single parameters of the same sort. Common words such as `ref`, `source` and `id` select content on some sites."""
 
 _DEFAULT_PORTS = {"http": 80, "https": 443}
 _HEX_PAIR = re.compile(r"%([0-9A-Fa-f]{2})")
@@ -59,7 +118,7 @@ def canonical_url(url: str, base: str | None = None) -> str:
 
 
 def public_host(url: str) -> str:
-    """Return the host a reader would recognize: lower case, without `www.`, port or trailing dot; "" if there is none."""
+    """Return the host a reader would recognize: lower case, without `www.`, port or trailing dot; "" for none."""
     try:
         host = urlsplit(url.strip()).hostname or ""
     except ValueError:
