@@ -1,0 +1,86 @@
+"""The child that parses pages: reads jobs from standard input, writes answers to standard output, dies with its parent.
+
+Frames are a four-byte length and msgpack. The first frame out says that the parser is loaded.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import resource
+import signal
+import struct
+import sys
+from typing import BinaryIO
+
+import msgspec
+
+from tidings.model.web import Extract
+
+LENGTH = struct.Struct(">I")
+_PR_SET_PDEATHSIG = 1
+
+
+class Job(msgspec.Struct, frozen=True):
+    """One page to read."""
+
+    html: bytes
+    url: str
+    max_chars: int
+    charset: str | None = None
+
+
+class Answer(msgspec.Struct, frozen=True):
+    """What became of a job, or that the child is ready."""
+
+    extract: Extract | None = None
+    error: str | None = None
+
+
+def main(parent: int, memory_bytes: int) -> None:
+    """Serve until the parent closes the pipe or is gone."""
+    _die_with(parent)
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    resource.setrlimit(resource.RLIMIT_AS, (memory_bytes, memory_bytes))
+    jobs, answers = sys.stdin.buffer, os.fdopen(os.dup(1), "wb")
+    # Whatever a library prints must not reach the frames.
+    os.dup2(2, 1)
+    from tidings.process.extract_page import extract_page
+
+    _write(answers, Answer())
+    while (frame := _read(jobs)) is not None:
+        job = msgspec.msgpack.decode(frame, type=Job)
+        try:
+            answer = Answer(extract=extract_page(job.html, job.url, job.max_chars, job.charset))
+        except MemoryError:
+            # What is left of the heap cannot be trusted; the parent starts another child.
+            os._exit(os.EX_OSERR)
+        except Exception as error:  # noqa: BLE001 - a page can raise anything the parsers know
+            answer = Answer(error=type(error).__name__)
+        _write(answers, answer)
+
+
+def _die_with(parent: int) -> None:
+    """Ask the kernel for our end when the parent ends, however it ends."""
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+    if os.getppid() != parent:
+        os._exit(os.EX_UNAVAILABLE)
+
+
+def _read(stream: BinaryIO) -> bytes | None:
+    head = stream.read(LENGTH.size)
+    if len(head) < LENGTH.size:
+        return None
+    body = stream.read(LENGTH.unpack(head)[0])
+    return body if len(body) == LENGTH.unpack(head)[0] else None
+
+
+def _write(stream: BinaryIO, answer: Answer) -> None:
+    body = msgspec.msgpack.encode(answer)
+    stream.write(LENGTH.pack(len(body)) + body)
+    stream.flush()
+
+
+if __name__ == "__main__":
+    main(int(sys.argv[1]), int(sys.argv[2]))
