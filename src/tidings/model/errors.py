@@ -36,7 +36,11 @@ class Ambiguous(Transient):
 
 
 class Permanent(TidingsError):
-    """A failure that no retry heals."""
+    """A failure that no retry heals; `status` is the HTTP status where one said so."""
+
+    def __init__(self, message: str, *, status: int | None = None) -> None:
+        super().__init__(message)
+        self.status = status
 
 
 class Misconfigured(TidingsError):
