@@ -1,0 +1,97 @@
+"""Draws a notice as a Discord embed that keeps to every documented limit, whatever the notice holds."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Any
+from urllib.parse import quote, urlsplit, urlunsplit
+
+from tidings.model.publication import Notice, NoticeField
+from tidings.publish.wording import fit, units
+
+TITLE_MAX = 256
+DESCRIPTION_MAX = 4096
+FIELDS_MAX = 25
+FIELD_NAME_MAX = 256
+FIELD_VALUE_MAX = 1024
+FOOTER_MAX = 2048
+TOTAL_MAX = 6000
+URL_MAX = 2048
+COLOR_MAX = 0xFFFFFF
+DESCRIPTION_RESERVE = 1500
+"""What fields leave to the description, where it needs that much."""
+FIELD_WORTH_SHOWING = 24
+
+PRODUCT = "tidings"
+_URL_SAFE = "/%:@!$&'()*+,;=~-._?#[]"
+
+
+def message(notice: Notice, delivery_id: str, *, username: str | None = None) -> dict[str, Any]:
+    """Return the body of a webhook call: one embed, and nobody mentioned."""
+    body: dict[str, Any] = {"embeds": [embed(notice, delivery_id)], "allowed_mentions": {"parse": []}}
+    return {"username": username, **body} if username else body
+
+
+def embed(notice: Notice, delivery_id: str) -> dict[str, Any]:
+    """Draw one notice; text that does not fit is cut, optional parts that are not well formed are left out."""
+    title = fit(notice.title, TITLE_MAX) or "Untitled"
+    footer = fit(f"{PRODUCT} • {delivery_id}", FOOTER_MAX, markdown=False)
+    left = TOTAL_MAX - units(title) - units(footer)
+    reserve = min(units(fit(notice.text, DESCRIPTION_MAX)), DESCRIPTION_RESERVE)
+    fields = _fields(notice.fields, left - reserve)
+    left -= sum(units(field["name"]) + units(field["value"]) for field in fields)
+    parts = {
+        "title": title,
+        "url": web_address(notice.url),
+        "description": fit(notice.text, min(DESCRIPTION_MAX, left)),
+        "color": notice.color if notice.color is not None and 0 <= notice.color <= COLOR_MAX else None,
+        "fields": fields,
+        "footer": {"text": footer},
+        "timestamp": _timestamp(notice.time),
+    }
+    return {name: part for name, part in parts.items() if part not in (None, "", [])}
+
+
+def web_address(url: str | None) -> str | None:
+    """Return an address Discord accepts, percent-encoded, or None where the whole message would be refused for it."""
+    try:
+        parts = urlsplit((url or "").strip())
+        host = (parts.hostname or "").encode("idna").decode("ascii")
+        port = f":{parts.port}" if parts.port is not None else ""
+        if parts.scheme not in ("http", "https") or not host or "@" in parts.netloc or not _is_host(host):
+            return None
+        rest = [quote(part, safe=_URL_SAFE) for part in (parts.path, parts.query, parts.fragment)]
+    except (ValueError, UnicodeError):
+        return None
+    address = urlunsplit((parts.scheme, host + port, *rest))
+    return address if len(address) <= URL_MAX else None
+
+
+def _is_host(host: str) -> bool:
+    return all(character.isalnum() or character in "-._" for character in host)
+
+
+def _fields(fields: tuple[NoticeField, ...], room: int) -> list[dict[str, Any]]:
+    """Place fields in order until the room is used up; the last one may be cut to fit."""
+    placed: list[dict[str, Any]] = []
+    for field in fields:
+        name = fit(field.name, FIELD_NAME_MAX)
+        value = fit(field.value, max(0, min(FIELD_VALUE_MAX, room - units(name))))
+        if not name or not fit(field.value, FIELD_VALUE_MAX):
+            continue
+        cut_short = units(value) < min(units(fit(field.value, FIELD_VALUE_MAX)), FIELD_WORTH_SHOWING)
+        if cut_short or len(placed) == FIELDS_MAX:
+            break
+        placed.append({"name": name, "value": value, "inline": field.inline})
+        room -= units(name) + units(value)
+    return placed
+
+
+def _timestamp(time: str | None) -> str | None:
+    """Discord reads ISO 8601 only; anything else costs the whole message."""
+    try:
+        moment = datetime.fromisoformat(time or "")
+        moment = (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).astimezone(UTC)
+    except (ValueError, OverflowError):
+        return None
+    return moment.isoformat(timespec="milliseconds")
