@@ -36,11 +36,12 @@ class Ambiguous(Transient):
 
 
 class Permanent(TidingsError):
-    """A failure that no retry heals; `status` is the HTTP status where one said so."""
+    """A failure that no retry heals; `status` is the HTTP status where one said so, `cause` what to group it by."""
 
-    def __init__(self, message: str, *, status: int | None = None) -> None:
+    def __init__(self, message: str, *, status: int | None = None, cause: str | None = None) -> None:
         super().__init__(message)
         self.status = status
+        self.cause = cause
 
 
 class Misconfigured(TidingsError):
