@@ -1,0 +1,65 @@
+"""Carries notices to any service Apprise knows (mail, ntfy, Matrix, ...); needs the extra `tidings[notifiers]`.
+
+An Apprise address is a credential, and Apprise writes addresses to its log: its loggers are switched off for good.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from typing import Any
+
+from tidings.model.contracts import Receipt
+from tidings.model.errors import Ambiguous, Misconfigured
+from tidings.model.publication import Notice
+from tidings.publish.wording import clean
+
+BODY_CHARS_MAX = 10_000
+_TELLTALE_LOGGERS = ("apprise", "urllib3", "requests")
+
+
+class Apprise:
+    """The notifier of one Apprise address."""
+
+    def __init__(self, address: str, name: str, *, timeout_seconds: float = 60.0) -> None:
+        _silence()
+        try:
+            import apprise
+        except ImportError:
+            raise Misconfigured(f"apprise:{name} needs the extra: install tidings[notifiers]") from None
+        self.name = name
+        self.limiter = f"apprise:{name}"
+        self._timeout_seconds = timeout_seconds
+        self._service: Any = apprise.Apprise()  # Apprise carries no types.
+        if not self._service.add(address):
+            raise Misconfigured(f"apprise:{name}: the address is not one Apprise understands")
+
+    def __repr__(self) -> str:
+        return f"Apprise(apprise:{self.name})"
+
+    async def send(self, notice: Notice, delivery_id: str) -> Receipt:
+        """Send, and raise Ambiguous where Apprise does not confirm: it never says why."""
+        message = self.render(notice, delivery_id)
+        try:
+            async with asyncio.timeout(self._timeout_seconds):
+                confirmed = await asyncio.to_thread(self._service.notify, **message)
+        except TimeoutError:
+            raise Ambiguous(f"apprise:{self.name} did not answer in {self._timeout_seconds:g} s") from None
+        if not confirmed:
+            raise Ambiguous(f"apprise:{self.name} did not confirm the notice; it may or may not have arrived")
+        return Receipt(None, "Apprise reports it as sent")
+
+    def render(self, notice: Notice, delivery_id: str) -> dict[str, str]:
+        """Return title and plain text, as any service can show them."""
+        lines = [f"{clean(field.name)}: {clean(field.value)}" for field in notice.fields if clean(field.value)]
+        parts = [clean(notice.text), "\n".join(lines), notice.url or "", f"tidings • {delivery_id}"]
+        body = "\n\n".join(part for part in parts if part)
+        return {"title": clean(notice.title), "body": body[:BODY_CHARS_MAX], "body_format": "text"}
+
+
+def _silence() -> None:
+    for name in _TELLTALE_LOGGERS:
+        logger = logging.getLogger(name)
+        logger.handlers[:] = [logging.NullHandler()]
+        logger.propagate = False
+        logger.setLevel(logging.CRITICAL + 1)

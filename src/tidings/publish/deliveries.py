@@ -1,0 +1,180 @@
+"""A delivery carries one notice to one channel: an item like any other, with a workflow of two states.
+
+It is born in the transaction that publishes its parent, so no notice is lost and none announces what was never
+published. The committed claim is the record that a send may have begun.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from functools import lru_cache
+from hashlib import blake2b
+from typing import Any
+
+import msgspec
+
+from tidings.model.backoff import RetryPolicy
+from tidings.model.clock import rfc3339
+from tidings.model.item import Finding, fingerprint, ref
+from tidings.model.pipeline import Pipeline
+from tidings.model.publication import Collection, Document, Filter, Notice, Presentation, Retention, Route
+from tidings.model.query import matches, parse
+from tidings.model.workflow import Processor, Transition, Work, Workflow
+
+KIND = "delivery"
+ANNOUNCES = "announces"
+"""The relation between a delivery and the item it tells of."""
+DELIVERIES_DAYS = 90
+RETRY = RetryPolicy(attempts=5, base_seconds=20, cap_seconds=900)
+
+
+class Delivery(msgspec.Struct, frozen=True, kw_only=True):
+    """The body: what is to be sent where, and the proof once it was."""
+
+    id: str
+    """Short; stands in the message's footer, so that a repeat can be recognized."""
+    channel: str
+    parent: str
+    notice: Notice
+    queued_at: int = 0
+    message_id: str | None = None
+    sent_at: int | None = None
+    answer: str | None = None
+
+
+class DeliveryCard(msgspec.Struct, frozen=True, kw_only=True):
+    """What readers see of a delivery."""
+
+    id: str
+    channel: str
+    title: str
+    url: str | None
+    parent: str
+    state: str
+    message_id: str | None
+    sent_at: str | None
+    answer: str | None
+
+
+def delivery_workflow(send: Processor, retry: RetryPolicy = RETRY) -> Workflow:
+    """Declare the life of a delivery."""
+    return Workflow(
+        kind=KIND,
+        start="queued",
+        states=("queued", "sent"),
+        terminal=frozenset({"sent"}),
+        body=Delivery,
+        transitions=(
+            Transition(
+                "send",
+                "queued",
+                "sent",
+                processor=send,
+                lane="notify",
+                retry=retry,
+                publishes=True,
+            ),
+        ),
+    )
+
+
+def deliveries_for(
+    pipeline: str, work: Work, notices: Sequence[Notice], routes: Sequence[Route]
+) -> tuple[Finding, ...]:
+    """Return the deliveries to be born with a publication: one per notice and channel whose route asks for it."""
+    found: dict[str, Finding] = {}
+    for number, notice in enumerate(notices):
+        document = _document(notice)
+        for route in routes:
+            if route.pipeline == pipeline and matches(_parsed(route.query), document, pipeline):
+                delivery = _delivery(pipeline, work, notice, number, route.channel)
+                found.setdefault(delivery.key, delivery)
+    return tuple(found.values())
+
+
+def with_deliveries(pipeline: Pipeline, send: Processor) -> Pipeline:
+    """Give a pipeline that announces something the kind, collection and retention of its deliveries."""
+    return dataclasses.replace(
+        pipeline,
+        workflows={**pipeline.workflows, KIND: delivery_workflow(send)},
+        collections=(*pipeline.collections, DELIVERIES),
+        presenters={**pipeline.presenters, KIND: present_delivery},
+        retention=(*pipeline.retention, Retention(KIND, days=DELIVERIES_DAYS, forget_days=DELIVERIES_DAYS)),
+    )
+
+
+def present_delivery(key: str, body: Delivery) -> Presentation:  # noqa: ARG001  # a presenter's form
+    """Show a sent delivery; it is no document of its own, since its parent is."""
+    card = DeliveryCard(
+        id=body.id,
+        channel=body.channel,
+        title=body.notice.title,
+        url=body.notice.url,
+        parent=body.parent,
+        state="sent" if body.sent_at is not None else "queued",
+        message_id=body.message_id,
+        sent_at=rfc3339(body.sent_at),
+        answer=body.answer,
+    )
+    return Presentation("deliveries", body.id, card, sort=body.sent_at or body.queued_at)
+
+
+DELIVERIES = Collection(
+    name="deliveries",
+    singular="delivery",
+    kind=KIND,
+    card=DeliveryCard,
+    title="Deliveries",
+    filters=(
+        Filter("channel", "channel", help="Only what went to this channel."),
+        Filter("parent", "parent", help="Only what told of this item, such as opportunity:50130830TOPICS."),
+    ),
+    facets=("channel", "state"),
+    summary_field="answer",
+    time_field="sent_at",
+)
+
+
+def _delivery(pipeline: str, work: Work, notice: Notice, number: int, channel: str) -> Finding:
+    key = f"{channel}/{work.kind}/{work.key}/{work.revision}" + (f"/{number}" if number else "")
+    body = Delivery(
+        id=short_id(pipeline, key),
+        channel=channel,
+        parent=ref(work.kind, work.key),
+        notice=notice,
+        queued_at=work.now_ms,
+    )
+    return Finding(pipeline, KIND, key, fingerprint(key), msgspec.json.encode(body))
+
+
+def short_id(pipeline: str, key: str) -> str:
+    """Return a name for a delivery short enough to stand in a footer."""
+    return blake2b(f"{pipeline}/{key}".encode(), digest_size=6).hexdigest()
+
+
+def _document(notice: Notice) -> Document:
+    """See a notice the way the search index sees an item, so that routes and searches mean the same."""
+    known: dict[str, Any] = notice.attributes
+    return Document(
+        title=notice.title,
+        text=notice.text,
+        author=known.get("by"),
+        type=known.get("type"),
+        score=known.get("score"),
+        time_ms=_milliseconds(notice.time),
+        url=notice.url,
+        attributes=known,
+    )
+
+
+def _milliseconds(moment: str | None) -> int:
+    try:
+        parsed = datetime.fromisoformat(moment or "")
+    except ValueError:
+        return 0
+    return round((parsed if parsed.tzinfo else parsed.replace(tzinfo=UTC)).timestamp() * 1000)
+
+
+_parsed = lru_cache(maxsize=256)(parse)

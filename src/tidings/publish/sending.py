@@ -1,0 +1,143 @@
+"""Sends deliveries: one at a time per channel, in order, never faster than the channel allows.
+
+A rate that is used up, a channel that asked for a pause and a paused channel all postpone, which spends no attempt.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
+from typing import Literal, Protocol
+
+import msgspec
+
+from tidings.model.backoff import RETRY_AFTER_SECONDS_MAX, RetryPolicy
+from tidings.model.contracts import Kit, Notifier, Permit
+from tidings.model.errors import Ambiguous, Misconfigured, Permanent, SlowDown, Transient
+from tidings.model.outcome import Advance, Outcome, Postpone
+from tidings.model.workflow import Work
+from tidings.publish.deliveries import RETRY, Delivery
+
+PAUSED_WAIT_MS = 60_000
+WAIT_SECONDS_UNSTATED = 60.0
+
+Policy = Literal["at-least-once", "at-most-once"]
+"""What to do when nobody knows whether a message was posted: send it again, or leave it to a person."""
+
+
+class Enter(Protocol):
+    """Asks a limiter, shared by all workers, for its one place."""
+
+    async def __call__(self, name: str, *, limit: int, per_seconds: float, hold_seconds: float) -> Permit: ...  # noqa: D102
+
+
+class Leave(Protocol):
+    """Gives the place back."""
+
+    async def __call__(self, name: str, token: int, *, not_before_ms: int = 0) -> None: ...  # noqa: D102
+
+
+@dataclass(frozen=True, slots=True)
+class Channel:
+    """Where notices go, and how carefully."""
+
+    name: str
+    notifier: Notifier
+    policy: Policy = "at-least-once"
+    limiter: str = ""
+    """The shared rate's name; channels on one webhook share one. Empty: the channel has its own."""
+    limit: int = 30
+    per_seconds: float = 60.0
+    hold_seconds: float = 120.0
+    """How long a worker that died inside keeps others out; longer than any send takes."""
+
+    @property
+    def rate(self) -> str:
+        """The limiter's name."""
+        return self.limiter or f"channel:{self.name}"
+
+
+@dataclass(frozen=True, slots=True)
+class Sender:
+    """The processor of deliveries."""
+
+    channels: Mapping[str, Channel]
+    enter: Enter
+    leave: Leave
+    pause_channel: Callable[[str, str], Awaitable[None]]
+    is_paused: Callable[[str], Awaitable[bool]]
+    retry: RetryPolicy = RETRY
+    monotonic: Callable[[], float] = time.monotonic
+
+    async def __call__(self, work: Work, kit: Kit) -> Outcome:  # noqa: ARG002  # a processor's form
+        """Send one notice, or say how long the channel must wait."""
+        channel = self._channel(work.body)
+        _refuse_unknown_outcome(work, channel)
+        if await self.is_paused(channel.name):
+            return Postpone(work.now_ms + PAUSED_WAIT_MS, f"channel {channel.name} is paused")
+        permit = await self.enter(
+            channel.rate, limit=channel.limit, per_seconds=channel.per_seconds, hold_seconds=channel.hold_seconds
+        )
+        if permit.wait_ms > 0:
+            return Postpone(work.now_ms + permit.wait_ms, f"channel {channel.name} is busy or at its rate")
+        return await self._send(work, channel, permit)
+
+    def _channel(self, body: Delivery) -> Channel:
+        try:
+            return self.channels[body.channel]
+        except KeyError:
+            raise Misconfigured(
+                f"channel {body.channel!r} is not configured; add it, or purge its deliveries"
+            ) from None
+
+    async def _send(self, work: Work, channel: Channel, permit: Permit) -> Outcome:
+        """Send with the place held. Whoever leaves says when the next may enter, which keeps the channel's order."""
+        not_before_ms = 0
+        try:
+            if self.monotonic() >= work.deadline:
+                return Postpone(work.now_ms, "the lease was nearly over; nothing was sent")
+            receipt = await channel.notifier.send(work.body.notice, work.body.id)
+            not_before_ms = receipt.not_before_ms
+        except SlowDown as asked:
+            not_before_ms = _wait_ms(asked)
+            return Postpone(work.now_ms + not_before_ms, str(asked))
+        except Misconfigured as problem:
+            await self.pause_channel(channel.name, str(problem))
+            return Postpone(work.now_ms + PAUSED_WAIT_MS, f"channel {channel.name} was paused: {problem}")
+        except Ambiguous as doubt:
+            not_before_ms = self._backoff_ms(work.attempt)
+            if channel.policy == "at-most-once":
+                raise Permanent(str(doubt), cause="ambiguous") from None
+            raise
+        except Transient:
+            not_before_ms = self._backoff_ms(work.attempt)
+            raise
+        finally:
+            await self.leave(channel.rate, permit.token, not_before_ms=not_before_ms)
+        body = msgspec.structs.replace(
+            work.body, message_id=receipt.message_id, sent_at=work.now_ms, answer=receipt.answer
+        )
+        return Advance(body=body, note=receipt.answer)
+
+    def _backoff_ms(self, attempt: int) -> int:
+        """Return the longest wait before the next try: until then nothing may overtake this delivery."""
+        if attempt >= self.retry.attempts:
+            return 0
+        wait = min(self.retry.cap_seconds, self.retry.base_seconds * 2.0 ** (attempt - 1))
+        return math.ceil(wait * (1 + self.retry.jitter) * 1000)
+
+
+def _refuse_unknown_outcome(work: Work, channel: Channel) -> None:
+    """A lost lease may have been a send; where repeats are worse than gaps, a person decides."""
+    if channel.policy == "at-most-once" and work.lost_leases > 0:
+        raise Permanent(
+            f"a worker was lost while it may have been sending to {channel.name}; look there, then revive to resend",
+            cause="ambiguous",
+        )
+
+
+def _wait_ms(asked: SlowDown) -> int:
+    seconds = WAIT_SECONDS_UNSTATED if asked.retry_after_seconds is None else asked.retry_after_seconds
+    return math.ceil(min(seconds, RETRY_AFTER_SECONDS_MAX) * 1000)
