@@ -76,6 +76,7 @@ _FORBIDDEN_V6 = [
 # Names that never lead to a public site; refused before anybody is asked about them.
 _INTERNAL_SUFFIXES = (
     ".localhost",
+    ".localdomain",
     ".local",
     ".internal",
     ".intranet",
@@ -136,6 +137,8 @@ class Guard:
             host, port = url.raw_host or "", url.port or 0
         except ValueError as error:
             raise Forbidden(f"refused {shown}: not a readable address") from error
+        if ("[" in authority[1] or "]" in authority[1]) != (":" in host):
+            raise Forbidden(f"refused {shown}: brackets hold IPv6 addresses and nothing else")
         if (host, port) not in self._hosts:
             self._judge(host, port, shown, literal_as_written=host in authority[1].lower())
         return url

@@ -13,7 +13,7 @@ import socket
 import ssl
 import struct
 import zlib
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from dataclasses import dataclass
 from functools import cache
 from types import TracebackType
@@ -57,6 +57,7 @@ class MisbehavingWeb:
         self.port = 0
         self.robots = robots
         self.seen: list[Seen] = []
+        self.most_at_once = 0
         self._tls = tls
         self._tasks: set[asyncio.Task[None]] = set()
         self._server: asyncio.Server | None = None
@@ -84,13 +85,14 @@ class MisbehavingWeb:
     def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         task = asyncio.create_task(self._serve(reader, writer))
         self._tasks.add(task)
+        self.most_at_once = max(self.most_at_once, len(self._tasks))
         task.add_done_callback(self._tasks.discard)
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
             while not writer.is_closing() and (request := await _read_request(reader)) is not None:
                 self.seen.append(request)
-                await self._answer(request, writer)
+                await _while_connected(reader, self._answer(request, writer))
                 await writer.drain()
         except (ConnectionError, ssl.SSLError, asyncio.IncompleteReadError, TimeoutError):
             pass
@@ -111,6 +113,18 @@ def reply(status: int, body: bytes = b"", headers: Mapping[str, str] | None = No
     sent = {"content-type": "text/html; charset=utf-8", "content-length": str(len(body)), **(headers or {})}
     lines = [f"HTTP/1.1 {status} Said", *(f"{name}: {value}" for name, value in sent.items())]
     return "\r\n".join(lines).encode("utf-8", "surrogateescape") + b"\r\n\r\n" + body
+
+
+async def _while_connected(reader: asyncio.StreamReader, answering: Coroutine[None, None, None]) -> None:
+    """Answer, but stop when the client has left; some answers would take forever."""
+    task = asyncio.ensure_future(answering)
+    try:
+        while not (await asyncio.wait({task}, timeout=0.05))[0]:
+            if reader.at_eof():
+                raise ConnectionResetError
+        await task
+    finally:
+        task.cancel()
 
 
 async def _read_request(reader: asyncio.StreamReader) -> Seen | None:
