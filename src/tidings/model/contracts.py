@@ -85,7 +85,7 @@ class Items(Protocol):
     """The remembered items and who may act on them."""
 
     def claim(
-        self, pipeline: str, lane: str, limit: int, owner: str, lease_seconds: float, kinds: Sequence[str] = ()
+        self, pipeline: str, lane: str, limit: int, owner: str, lease_seconds: float
     ) -> list[Lease]:
         """Lease up to `limit` due items: by priority and newest first, with a share for the oldest."""
         ...

@@ -95,6 +95,7 @@ class Lease:
     """By the database's clock."""
     lease_until: int
     failing_since: int | None
+    lost_leases: int
     body: bytes
     accepted: bytes | None
     """The body readers see, where an earlier revision was accepted."""

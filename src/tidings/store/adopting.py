@@ -1,0 +1,203 @@
+"""Findings become items or new revisions of items; the merge and the settle (children) share these rules."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from tidings.model.item import Finding
+from tidings.model.pipeline import Pipeline
+from tidings.store.database import Row, Tx
+
+UNKNOWN_STATE = "unknown"
+
+
+class Arrival(NamedTuple):
+    """A finding with its place in the log (0 for children)."""
+
+    finding: Finding
+    intake_id: int
+
+
+class Known(NamedTuple):
+    """What the store knows of a key."""
+
+    id: int
+    fingerprint: str
+    revision: int
+    accepted_revision: int | None
+    waiting_revision: int | None
+    is_leased: bool
+    intake_id: int
+    state: str
+
+
+@dataclass(slots=True)
+class Adopted:
+    """What became of a batch of findings."""
+
+    born: list[tuple[int, Finding]] = field(default_factory=list)
+    changed: list[tuple[int, Finding]] = field(default_factory=list)
+    unchanged: int = 0
+
+
+def adopt(tx: Tx, pipelines: Mapping[str, Pipeline], arrivals: Sequence[Arrival]) -> Adopted:
+    """Write a batch of findings, in order, as items and revisions. All are of one pipeline."""
+    adopted = Adopted()
+    for batch in _distinct_batches(arrivals):
+        _adopt_distinct(tx, pipelines, batch, adopted)
+    return adopted
+
+
+def _distinct_batches(arrivals: Sequence[Arrival]) -> list[list[Arrival]]:
+    """Split so that no key occurs twice in a batch: a second finding must see what the first one made."""
+    batches: list[list[Arrival]] = [[]]
+    seen: set[tuple[str, str]] = set()
+    for arrival in arrivals:
+        name = (arrival.finding.kind, arrival.finding.key)
+        if name in seen:
+            batches.append([])
+            seen = set()
+        seen.add(name)
+        batches[-1].append(arrival)
+    return batches
+
+
+def _adopt_distinct(tx: Tx, pipelines: Mapping[str, Pipeline], batch: list[Arrival], adopted: Adopted) -> None:
+    names = [(n, a.finding.pipeline, a.finding.kind, a.finding.key) for n, a in enumerate(batch)]
+    known = {row[0]: _known(row) for row in tx.many("look_up_item", names)}
+    buried = {row[0] for row in tx.many("look_up_tombstone", [name for name in names if name[0] not in known])}
+    new: list[Arrival] = []
+    restarts: list[tuple[Known, Arrival]] = []
+    waits: list[tuple[Known, Arrival]] = []
+    touched: list[tuple[int, int]] = []
+    for number, arrival in enumerate(batch):
+        item = known.get(number)
+        if item is None:
+            if number in buried:
+                adopted.unchanged += 1
+            else:
+                new.append(arrival)
+        elif arrival.intake_id and arrival.intake_id <= item.intake_id:
+            adopted.unchanged += 1  # merged before; the checkpoint was lost or foreign
+        elif item.fingerprint == arrival.finding.fingerprint:
+            adopted.unchanged += 1
+            if arrival.intake_id:
+                touched.append((item.id, arrival.intake_id))
+        else:
+            (waits if item.is_leased else restarts).append((item, arrival))
+    if touched:
+        tx.many("touch_intake_id", touched)
+    _insert(tx, pipelines, new, adopted)
+    _restart(tx, pipelines, restarts, adopted)
+    _let_wait(tx, waits, adopted)
+
+
+def _known(row: Row) -> Known:
+    _, item, fingerprint, revision, accepted, waiting, lease_until, intake_id, state = row
+    return Known(item, fingerprint, revision, accepted, waiting, lease_until is not None, intake_id, state)
+
+
+def beginning(pipelines: Mapping[str, Pipeline], pipeline: str, kind: str) -> tuple[str, str, str | None]:
+    """Return the state, standing and lane in which an item of a kind begins; an unknown kind is parked."""
+    declared = pipelines.get(pipeline)
+    workflow = declared.workflows.get(kind) if declared else None
+    if workflow is None:
+        return UNKNOWN_STATE, "parked", None
+    lane = workflow.lane_of(workflow.start)
+    return workflow.start, workflow.standing_in(workflow.start, due=lane is not None), lane
+
+
+def _insert(tx: Tx, pipelines: Mapping[str, Pipeline], new: list[Arrival], adopted: Adopted) -> None:
+    if not new:
+        return
+    starts = {a.finding.kind: beginning(pipelines, a.finding.pipeline, a.finding.kind) for a in new}
+    rows = []
+    for finding, intake_id in new:
+        state, standing, lane = starts[finding.kind]
+        rows.append(
+            (
+                finding.pipeline,
+                finding.kind,
+                finding.key,
+                finding.fingerprint,
+                state,
+                standing,
+                lane,
+                finding.priority,
+                intake_id,
+            )
+        )
+    ids = {(kind, key): item for item, kind, key in tx.many("insert_item", rows)}
+    born = [(ids[a.finding.kind, a.finding.key], a.finding) for a in new]
+    tx.many("put_body", [(item, 1, finding.payload) for item, finding in born])
+    origin = "born" if new[0].intake_id else "adopted"
+    tx.many(
+        "insert_journal",
+        [(item, origin, 0, 0, "", starts[f.kind][0], "born", None, None, None) for item, f in born],
+    )
+    adopted.born.extend(born)
+
+
+def _restart(
+    tx: Tx, pipelines: Mapping[str, Pipeline], restarts: list[tuple[Known, Arrival]], adopted: Adopted
+) -> None:
+    if not restarts:
+        return
+    rows, bodies, journal = [], [], []
+    for item, (finding, intake_id) in restarts:
+        state, standing, lane = beginning(pipelines, finding.pipeline, finding.kind)
+        revision = max(item.revision, item.waiting_revision or 0) + 1
+        rows.append(
+            (
+                item.id,
+                finding.fingerprint,
+                revision,
+                state,
+                standing,
+                lane,
+                finding.priority,
+                intake_id or item.intake_id,
+            )
+        )
+        bodies.append((item.id, revision, finding.payload))
+        journal.append((item.id, "changed", 0, 0, item.state, state, "changed", None, None, None))
+        adopted.changed.append((item.id, finding))
+    tx.many("restart_item", rows)
+    tx.many("put_body", bodies)
+    tx.many("drop_other_bodies", [(item.id,) for item, _ in restarts])
+    tx.many("insert_journal", journal)
+
+
+def _let_wait(tx: Tx, waits: list[tuple[Known, Arrival]], adopted: Adopted) -> None:
+    if not waits:
+        return
+    rows, bodies = [], []
+    for item, (finding, intake_id) in waits:
+        revision = max(item.revision, item.waiting_revision or 0) + 1
+        rows.append((item.id, finding.fingerprint, revision, intake_id or item.intake_id))
+        bodies.append((item.id, revision, finding.payload))
+        adopted.changed.append((item.id, finding))
+    tx.many("set_waiting_revision", rows)
+    tx.many("put_body", bodies)
+    tx.many("drop_other_bodies", [(item.id,) for item, _ in waits])
+
+
+def begin_waiting(
+    tx: Tx, pipelines: Mapping[str, Pipeline], items: Sequence[tuple[int, str, str, str, int, str, int, int]]
+) -> None:
+    """Begin the revisions that waited for a settle.
+
+    Each row: id, pipeline, kind, state now, waiting revision, fingerprint, priority, intake id.
+    """
+    if not items:
+        return
+    rows, journal = [], []
+    for item, pipeline, kind, state_now, revision, fingerprint, priority, intake_id in items:
+        state, standing, lane = beginning(pipelines, pipeline, kind)
+        rows.append((item, fingerprint, revision, state, standing, lane, priority, intake_id))
+        journal.append((item, "changed", 0, 0, state_now, state, "changed", None, None, None))
+    tx.many("restart_item", rows)
+    tx.many("drop_other_bodies", [(row[0],) for row in rows])
+    tx.many("insert_journal", journal)

@@ -1,0 +1,83 @@
+"""What the store's parts need of a database: transactions that run named statements."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager
+from typing import Any, Literal, Protocol
+
+from tidings.model.errors import Misconfigured
+
+Row = tuple[Any, ...]
+Durability = Literal["power-safe", "crash-safe"]
+
+
+class Tx(Protocol):
+    """An open transaction."""
+
+    def all(self, name: str, /, **values: Any) -> list[Row]:
+        """Run a named statement and return its rows."""
+        ...
+
+    def one(self, name: str, /, **values: Any) -> Row | None:
+        """Run a named statement and return its first row."""
+        ...
+
+    def run(self, name: str, /, **values: Any) -> int:
+        """Run a named statement and return how many rows it changed."""
+        ...
+
+    def many(self, name: str, /, rows: Iterable[Sequence[Any]]) -> list[Row]:
+        """Run a batch statement for rows ordered as its `params` line says; return what it returned."""
+        ...
+
+    def sql(self, text: str, values: Mapping[str, Any]) -> list[Row]:
+        """Run composed SQL (searches, filters); `:name` parameters, values always bound."""
+        ...
+
+
+class Database(Protocol):
+    """One database, whichever it is."""
+
+    @property
+    def dialect(self) -> Literal["sqlite", "postgres"]:
+        """Which one it is."""
+        ...
+
+    def transaction(self) -> AbstractContextManager[Tx]:
+        """Open a writing transaction, or join the one this thread is in."""
+        ...
+
+    def reading(self) -> AbstractContextManager[Tx]:
+        """Open a reading transaction: one snapshot."""
+        ...
+
+    def lock(self, tx: Tx, name: str) -> None:
+        """Hold a named lock until the transaction ends."""
+        ...
+
+    def move_clock(self, offset_ms: int) -> None:
+        """Set how far the database's clock is moved, for tests."""
+        ...
+
+    def describe(self) -> str:
+        """Name the database without any secret."""
+        ...
+
+    def close(self) -> None:
+        """Close every connection."""
+        ...
+
+
+def connect(url: str, *, durability: Durability = "power-safe", pool_size: int = 8) -> Database:
+    """Open the database a URL names."""
+    if url.startswith("sqlite:///"):
+        from tidings.store.sqlite import SqliteDatabase
+
+        return SqliteDatabase(url.removeprefix("sqlite:///"), durability=durability)
+    if url.startswith(("postgresql://", "postgres://")):
+        from tidings.store.postgres import PostgresDatabase
+
+        return PostgresDatabase(url, durability=durability, pool_size=pool_size)
+    scheme = url.split("://", 1)[0] if "://" in url else "none"
+    raise Misconfigured(f"database_url has scheme {scheme!r}; use sqlite:///FILE or postgresql://HOST/NAME")

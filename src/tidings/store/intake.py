@@ -1,0 +1,157 @@
+"""The intake log: append-only findings, a checkpoint behind which all is merged."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import msgspec
+
+from tidings.model.clock import DAY_MS
+from tidings.model.errors import BadInput
+from tidings.model.item import Appended, Finding
+from tidings.model.pipeline import Pipeline
+from tidings.model.settlement import Merged
+from tidings.store.adopting import Adopted, Arrival, adopt
+from tidings.store.database import Database, Tx
+from tidings.store.shelving import put_first_cards
+
+
+class IntakeLog:
+    """Discovery writes the log and its cursors; processing writes the checkpoint and the items."""
+
+    def __init__(
+        self,
+        database: Database,
+        pipelines: Mapping[str, Pipeline],
+        *,
+        keep_days: float = 7,
+        on_append: Callable[[], None] = lambda: None,
+    ) -> None:
+        self._database = database
+        self._pipelines = pipelines
+        self._keep_ms = round(keep_days * DAY_MS)
+        self._on_append = on_append
+
+    def append(
+        self,
+        pipeline: str,
+        findings: Sequence[Finding],
+        *,
+        source: str | None = None,
+        cursor: Any = None,
+        mark: Any = None,
+        completes: bool = False,
+    ) -> Appended:
+        """Write what is new or changed, with the source's cursor (and mark), in one transaction."""
+        for finding in findings:
+            if not finding.key or finding.pipeline != pipeline:
+                raise BadInput(f"a finding for {pipeline} needs a key and that pipeline, not {finding.pipeline!r}")
+        with self._database.transaction() as tx:
+            # Ids must become visible in order: draw them only while holding the pipeline's lock.
+            self._database.lock(tx, f"append:{pipeline}")
+            appended = self._append(tx, pipeline, findings, source)
+            if source is not None and cursor is not None:
+                tx.run("save_cursor", source=source, cursor=msgspec.json.encode(cursor).decode())
+            if source is not None and completes:
+                encoded = None if mark is None else msgspec.json.encode(mark).decode()
+                tx.run("complete_run", source=source, mark=encoded)
+        if appended.accepted:
+            self._on_append()
+        return appended
+
+    def _append(self, tx: Tx, pipeline: str, findings: Sequence[Finding], source: str | None) -> Appended:
+        if not findings:
+            return Appended()
+        checkpoint = self.checkpoint(tx, pipeline)
+        asked = [(n, pipeline, f.kind, f.key, checkpoint) for n, f in enumerate(findings)]
+        known: dict[tuple[str, str], str | None] = {}
+        for number, waiting, current, tombstone in tx.many("known_fingerprint", asked):
+            name = (findings[number].kind, findings[number].key)
+            known[name] = "" if tombstone else waiting if waiting is not None else current
+        fresh: list[Finding] = []
+        new = changed = 0
+        for finding in findings:
+            name = (finding.kind, finding.key)
+            seen = known[name]
+            if seen == "" or seen == finding.fingerprint:
+                continue
+            new, changed = (new + 1, changed) if seen is None else (new, changed + 1)
+            known[name] = finding.fingerprint
+            fresh.append(finding)
+        tx.many(
+            "insert_finding",
+            [(pipeline, f.kind, f.key, f.fingerprint, f.priority, f.payload, source) for f in fresh],
+        )
+        return Appended(new, changed, len(findings) - len(fresh))
+
+    def checkpoint(self, tx: Tx, pipeline: str) -> int:
+        """Return the id of the last merged finding; a foreign one counts as none."""
+        row = tx.one("checkpoint", pipeline=pipeline)
+        if row is None:
+            return 0
+        last = tx.one("last_intake_id")
+        assert last is not None
+        # An id this log has never drawn comes from another database: merging from the start skips nothing,
+        # and what each item remembers of the log keeps anything from being merged twice.
+        return int(row[0]) if row[0] <= last[0] else 0
+
+    def merge(self, pipeline: str, limit: int = 500) -> Merged:
+        """Turn the next findings, in log order, into items; move the checkpoint with them."""
+        with self._database.transaction() as tx:
+            self._database.lock(tx, f"merge:{pipeline}")
+            checkpoint = self.checkpoint(tx, pipeline)
+            rows = tx.all("unmerged_findings", pipeline=pipeline, checkpoint=checkpoint, limit=limit)
+            if not rows:
+                return Merged(checkpoint=checkpoint)
+            arrivals = [Arrival(Finding(pipeline, k, y, f, bytes(p), r), n) for n, k, y, f, r, p in rows]
+            adopted = adopt(tx, self._pipelines, arrivals)
+            self._show_at_once(tx, pipeline, adopted)
+            tx.run("move_checkpoint", pipeline=pipeline, checkpoint=rows[-1][0])
+        return Merged(len(rows), len(adopted.born), len(adopted.changed), adopted.unchanged, rows[-1][0])
+
+    def _show_at_once(self, tx: Tx, pipeline: str, adopted: Adopted) -> None:
+        declared = self._pipelines.get(pipeline)
+        if declared is not None and declared.first_cards:
+            put_first_cards(tx, declared, adopted.born)
+
+    def trim(self, pipeline: str) -> int:
+        """Drop findings behind the checkpoint that are older than the log is kept."""
+        with self._database.transaction() as tx:
+            checkpoint = self.checkpoint(tx, pipeline)
+            return tx.run("trim_log", pipeline=pipeline, checkpoint=checkpoint, keep_ms=self._keep_ms)
+
+    def cursor(self, source: str) -> tuple[Any, Any, bool]:
+        """Return a source's cursor, its mark and whether a run has ever completed."""
+        with self._database.reading() as tx:
+            row = tx.one("read_cursor", source=source)
+        if row is None:
+            return None, None, False
+        cursor, mark, runs = row
+        return _decoded(cursor), _decoded(mark), runs > 0
+
+    def unmerged(self, pipeline: str) -> int:
+        """Count what waits behind the checkpoint."""
+        with self._database.reading() as tx:
+            row = tx.one("count_unmerged", pipeline=pipeline, checkpoint=self.checkpoint(tx, pipeline))
+        return int(row[0]) if row else 0
+
+    def totals(self, pipeline: str) -> tuple[int, int, int]:
+        """Return how many wait, the checkpoint, and how many the log holds."""
+        with self._database.reading() as tx:
+            checkpoint = self.checkpoint(tx, pipeline)
+            unmerged = tx.one("count_unmerged", pipeline=pipeline, checkpoint=checkpoint)
+            total = tx.one("count_log", pipeline=pipeline)
+        assert unmerged is not None
+        assert total is not None
+        return int(unmerged[0]), checkpoint, int(total[0])
+
+    def rewind(self, pipeline: str) -> None:
+        """Merge the whole kept log again; items that know their findings are left alone."""
+        with self._database.transaction() as tx:
+            self._database.lock(tx, f"merge:{pipeline}")
+            tx.run("move_checkpoint", pipeline=pipeline, checkpoint=0)
+
+
+def _decoded(text: str | None) -> Any:
+    return None if text is None else msgspec.json.decode(text)

@@ -1,0 +1,238 @@
+"""Items, and who may act on them. Every write to a leased row carries its token."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from itertools import groupby
+from typing import Any
+
+import msgspec
+
+from tidings.model.item import PRIORITIES, Item, JournalRow, Lease, Step, ref, split_ref
+from tidings.model.pipeline import Pipeline
+from tidings.model.settlement import Settled, Settlement, Swept
+from tidings.store.adopting import Arrival, adopt, begin_waiting
+from tidings.store.database import Database, Row, Tx
+from tidings.store.links import replace_links
+from tidings.store.shelving import put_presentations
+
+OLDEST_SHARE = 0.2
+LOST_LEASES_MAX = 3
+ERROR_CHARS_MAX = 500
+_encode = msgspec.json.Encoder().encode
+_steps = msgspec.json.Decoder(list[Step]).decode
+
+
+class ItemStore:
+    """The working tables."""
+
+    def __init__(
+        self, database: Database, pipelines: Mapping[str, Pipeline], *, on_work: Callable[[], None] = lambda: None
+    ) -> None:
+        self._database = database
+        self._pipelines = pipelines
+        self._on_work = on_work
+
+    def claim(self, pipeline: str, lane: str, limit: int, owner: str, lease_seconds: float) -> list[Lease]:
+        """Lease up to `limit` due items: by priority and newest first, with a share for the oldest."""
+        share = int(limit * OLDEST_SHARE)
+        asked = {"pipeline": pipeline, "lane": lane, "owner": owner, "lease_ms": round(lease_seconds * 1000)}
+        with self._database.transaction() as tx:
+            rows: list[Row] = []
+            for priority in PRIORITIES:
+                wanted = limit - share - len(rows)
+                if wanted > 0:
+                    rows += tx.all("claim_items", **asked, priority=priority, limit=wanted)
+            if len(rows) == limit - share:
+                for priority in reversed(PRIORITIES):
+                    if len(rows) < limit:
+                        rows += tx.all("claim_oldest_items", **asked, priority=priority, limit=limit - len(rows))
+            return self._leases(tx, pipeline, rows)
+
+    def _leases(self, tx: Tx, pipeline: str, rows: list[Row]) -> list[Lease]:
+        if self._database.dialect == "sqlite" and rows:
+            rows = _with_bodies(tx, rows)
+        return [
+            Lease(i, pipeline, k, y, s, t, a, v, r, n, u, f, lost, bytes(body or b"null"), bytes(old) if old else None)
+            for i, k, y, s, t, a, v, r, n, u, f, lost, _, body, old in rows
+        ]
+
+    def heartbeat(self, leases: Sequence[tuple[int, int]], lease_seconds: float) -> set[int]:
+        """Prolong leases (id, token) that still hold; return their ids."""
+        with self._database.transaction() as tx:
+            rows = tx.many("heartbeat", [(i, t, round(lease_seconds * 1000)) for i, t in leases])
+        return {row[0] for row in rows}
+
+    def release(self, leases: Sequence[tuple[int, int]]) -> int:
+        """Give leases back unused, with their attempt."""
+        if not leases:
+            return 0
+        with self._database.transaction() as tx:
+            released = tx.many("release", leases)
+            tx.many(
+                "insert_journal",
+                [(i, "released", t, a, s, s, "released", None, None, None) for i, s, a, t in released],
+            )
+        return len(released)
+
+    def settle(self, settlements: Sequence[Settlement]) -> Settled:
+        """Close a batch: the guarded update first, effects only for the ids it returned."""
+        if not settlements:
+            return Settled(frozenset(), frozenset())
+        # One order for all keeps two settling workers from waiting for each other in a circle.
+        ordered = sorted(settlements, key=lambda s: s.id)
+        with self._database.transaction() as tx:
+            returned = {row[0]: row for row in tx.many("settle_item", [_guarded(s) for s in ordered])}
+            held = [s for s in ordered if s.id in returned]
+            born = self._write_effects(tx, held) if held else 0
+            begin_waiting(tx, self._pipelines, _waiting(held, returned))
+        self._on_work()
+        done = frozenset(returned)
+        return Settled(done, frozenset(s.id for s in settlements) - done, born)
+
+    def _write_effects(self, tx: Tx, held: list[Settlement]) -> int:
+        tx.many("insert_journal", [_journal(s) for s in held])
+        if bodies := [(s.id, s.revision, s.body) for s in held if s.body is not None]:
+            tx.many("replace_body", bodies)
+        if outdated := [(s.id,) for s in held if s.accepts and s.revision > 1]:
+            tx.many("drop_other_bodies", outdated)
+        replace_links(
+            tx, [(s.pipeline, ref(s.kind, s.key), s.links, s.revision > 1) for s in held if s.links is not None]
+        )
+        self._show(tx, held)
+        return self._bear(tx, held)
+
+    def _show(self, tx: Tx, held: list[Settlement]) -> None:
+        shown = sorted((s for s in held if s.presents), key=lambda s: s.pipeline)
+        for name, group in groupby(shown, key=lambda s: s.pipeline):
+            rows = [(s.id, s.kind, s.key, s.revision, s.presentation) for s in group]
+            put_presentations(tx, self._pipelines[name], rows)
+
+    def _bear(self, tx: Tx, held: list[Settlement]) -> int:
+        children = [child for s in held for child in s.children]
+        if not children:
+            return 0
+        return len(adopt(tx, self._pipelines, [Arrival(child, 0) for child in children]).born)
+
+    def were_settled(self, leases: Sequence[tuple[int, int]]) -> set[int]:
+        """Tell which leases a journal row closed: read back after a COMMIT whose reply was lost."""
+        with self._database.reading() as tx:
+            return {row[0] for row in tx.many("closed_tokens", leases)}
+
+    def sweep(self, limit: int = 500) -> Swept:
+        """Return expired leases to the queue, by the token seen; the third loss makes a dead letter."""
+        with self._database.transaction() as tx:
+            expired = tx.all("expired_leases", limit=limit)
+            if not expired:
+                return Swept()
+            returned = {r[0]: r for r in tx.many("sweep_lease", [(row[0], row[5]) for row in expired])}
+            mine = [row for row in expired if row[0] in returned]
+            tx.many(
+                "insert_journal",
+                [(i, "swept", t, a, s, s, "lost", "the lease expired", None, None) for i, _, _, _, s, t, _, a in mine],
+            )
+            poisoned = [row for row in mine if row[6] + 1 >= LOST_LEASES_MAX]
+            self._bury_poisoned(tx, poisoned)
+            spared = [row for row in mine if row[6] + 1 < LOST_LEASES_MAX]
+            begin_waiting(
+                tx,
+                self._pipelines,
+                [(i, p, k, s, *returned[i][1:]) for i, p, k, _, s, _, _, _ in spared if returned[i][1] is not None],
+            )
+        ambiguous = sum(1 for row in mine if row[2] == "delivery")
+        self._on_work()
+        return Swept(expired=len(mine), poisoned=len(poisoned), ambiguous=ambiguous)
+
+    def _bury_poisoned(self, tx: Tx, poisoned: list[Row]) -> None:
+        if not poisoned:
+            return
+        error = f"the worker vanished {LOST_LEASES_MAX} times while working on this item"
+        buried = {
+            r[0] for r in tx.many("bury_item", [(i, t + 1, s, "poison", error) for i, _, _, _, s, t, _, _ in poisoned])
+        }
+        tx.many(
+            "insert_journal",
+            [
+                (i, "swept", t + 1, a, s, s, "dead", error, None, None)
+                for i, _, _, _, s, t, _, a in poisoned
+                if i in buried
+            ],
+        )
+
+    def next_due_ms(self, pipelines: Sequence[str]) -> int | None:
+        """Return how long until something is due (0: now), or None when nothing waits for time."""
+        with self._database.reading() as tx:
+            waits = [row[0] for name in pipelines if (row := tx.one("next_due", pipeline=name)) and row[0] is not None]
+        return max(0, min(waits)) if waits else None
+
+    def prefetch(self, pipeline: str, refs: Sequence[str]) -> dict[str, bytes]:
+        """Return the accepted (or else working) bodies of other items by ref."""
+        asked = [(n, pipeline, *split_ref(name)) for n, name in enumerate(refs)]
+        with self._database.reading() as tx:
+            found = {row[1]: (refs[row[0]], row[4] or row[3]) for row in _lookups(tx, asked)}
+            bodies = tx.many("read_bodies", [(item, revision) for item, (_, revision) in found.items()])
+        return {found[item][0]: bytes(body) for item, _, body in bodies}
+
+    def find(self, pipeline: str, kind: str, key: str) -> Item | None:
+        """Return one item."""
+        with self._database.reading() as tx:
+            row = tx.one("find_item", pipeline=pipeline, kind=kind, key=key)
+        return Item(*row) if row else None
+
+    def get(self, item: int) -> Item | None:
+        """Return one item by its number."""
+        with self._database.reading() as tx:
+            row = tx.one("item", id=item)
+        return Item(*row) if row else None
+
+    def body(self, item: int, revision: int) -> bytes | None:
+        """Return one body."""
+        with self._database.reading() as tx:
+            rows = tx.many("read_bodies", [(item, revision)])
+        return bytes(rows[0][2]) if rows else None
+
+    def life(self, item: int, limit: int = 1000) -> list[JournalRow]:
+        """Return an item's journal, oldest first."""
+        with self._database.reading() as tx:
+            rows = tx.all("life", item=item, limit=limit)
+        return [JournalRow(*row[:11], _steps(row[11]) if row[11] else []) for row in rows]  # type: ignore[call-arg]
+
+
+def _lookups(tx: Tx, asked: list[tuple[Any, ...]]) -> list[Row]:
+    # FOR UPDATE has no place in a read-only snapshot, so PostgreSQL reads by the plain statement.
+    rows = []
+    for number, pipeline, kind, key in asked:
+        row = tx.one("find_item", pipeline=pipeline, kind=kind, key=key)
+        if row is not None:
+            rows.append((number, row[0], row[4], row[15], row[16]))
+    return rows
+
+
+def _with_bodies(tx: Tx, rows: list[Row]) -> list[Row]:
+    asked = [(row[0], row[6]) for row in rows]
+    asked += [(row[0], row[12]) for row in rows if row[12] is not None and row[12] != row[6]]
+    bodies = {(item, revision): body for item, revision, body in tx.many("read_bodies", asked)}
+    return [
+        (*row, bodies.get((row[0], row[6])), bodies.get((row[0], row[12])) if row[12] != row[6] else None)
+        for row in rows
+    ]
+
+
+def _guarded(s: Settlement) -> tuple[Any, ...]:
+    error = s.error[:ERROR_CHARS_MAX] if s.error else None
+    cause = s.cause[:200] if s.cause else None
+    return (
+        s.id, s.token, s.state_before, s.state, s.standing, s.lane, s.attempts, s.due_at, s.delay_ms, error, cause,
+        s.failing_since, int(s.accepts), int(s.ended == "advanced"),
+    )  # fmt: skip
+
+
+def _journal(s: Settlement) -> tuple[Any, ...]:
+    steps = _encode(s.steps) if s.steps else None
+    attempt = s.attempts if s.ended in ("retried", "postponed", "parked", "dead") else 0
+    error = s.error[:ERROR_CHARS_MAX] if s.error else None
+    return (s.id, "attempt", s.token, attempt, s.state_before, s.state, s.ended, error, None, steps)
+
+
+def _waiting(held: list[Settlement], returned: dict[int, Row]) -> list[tuple[int, str, str, str, int, str, int, int]]:
+    return [(s.id, s.pipeline, s.kind, s.state, *returned[s.id][1:]) for s in held if returned[s.id][1] is not None]

@@ -1,0 +1,175 @@
+"""PostgreSQL through psycopg: a pool for writing, one for reading, batches as arrays."""
+
+from __future__ import annotations
+
+import os
+import re
+import threading
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any, Literal
+
+import psycopg
+from psycopg import sql as composing
+from psycopg_pool import ConnectionPool, PoolTimeout
+
+from tidings.model.errors import StoreUnavailable
+from tidings.store.database import Durability, Row, Tx
+from tidings.store.statements import load
+
+_PARAMETER = re.compile(r"(?<![:\w]):([a-z][a-z_0-9]*)")
+_SESSION = (
+    "SET statement_timeout = '5s'; SET lock_timeout = '2s'; SET idle_in_transaction_session_timeout = '10s'; "
+    "SET timezone = 'UTC'; SET jit = off"
+)
+
+
+class PostgresTx:
+    """A transaction on one connection."""
+
+    def __init__(self, connection: psycopg.Connection[Row]) -> None:
+        self.connection = connection
+        self._statements = load("postgres")
+
+    def all(self, name: str, /, **values: Any) -> list[Row]:
+        """Run a named statement and return its rows."""
+        cursor = self.connection.execute(self._statements[name].text, values)
+        return cursor.fetchall() if cursor.description else []
+
+    def one(self, name: str, /, **values: Any) -> Row | None:
+        """Run a named statement and return its first row."""
+        rows = self.all(name, **values)
+        return rows[0] if rows else None
+
+    def run(self, name: str, /, **values: Any) -> int:
+        """Run a named statement and return how many rows it changed."""
+        return self.connection.execute(self._statements[name].text, values).rowcount
+
+    def many(self, name: str, /, rows: Iterable[Sequence[Any]]) -> list[Row]:
+        """Run a batch statement once, its parameters being arrays of the rows' columns."""
+        columns = list(zip(*rows, strict=True))
+        if not columns:
+            return []
+        statement = self._statements[name]
+        values = {param: list(column) for param, column in zip(statement.params, columns, strict=True)}
+        cursor = self.connection.execute(statement.text, values)
+        return cursor.fetchall() if cursor.description else []
+
+    def sql(self, text: str, values: Mapping[str, Any]) -> list[Row]:
+        """Run composed SQL with bound values."""
+        cursor = self.connection.execute(_PARAMETER.sub(r"%(\1)s", text.replace("%", "%%")), values)
+        return cursor.fetchall() if cursor.description else []
+
+
+class PostgresDatabase:
+    """One server; any number of machines."""
+
+    dialect: Literal["postgres"] = "postgres"
+
+    def __init__(self, url: str, *, durability: Durability = "power-safe", pool_size: int = 8) -> None:
+        self.url = url
+        self._synchronous = "on" if durability == "power-safe" else "off"
+        self._offset_ms = int(os.environ.get("TIDINGS_CLOCK_OFFSET_MS", "0"))
+        self._local = threading.local()
+        self._writers = self._pool(pool_size, "writers")
+        self._readers = self._pool(pool_size, "readers")
+
+    def _pool(self, size: int, name: str) -> ConnectionPool[psycopg.Connection[Row]]:
+        pool: ConnectionPool[psycopg.Connection[Row]] = ConnectionPool(
+            self.url,
+            min_size=0,
+            max_size=size,
+            configure=self._configure,
+            open=False,
+            name=name,
+            timeout=10,
+            kwargs={"connect_timeout": 10},
+            check=ConnectionPool.check_connection if name == "readers" else None,
+        )
+        pool.open()
+        return pool
+
+    def _configure(self, connection: psycopg.Connection[Row]) -> None:
+        connection.execute(_SESSION)
+        connection.execute(composing.SQL("SET synchronous_commit = {}").format(composing.Literal(self._synchronous)))
+        self._set_offset(connection)
+        connection.commit()
+
+    def _set_offset(self, connection: psycopg.Connection[Row]) -> None:
+        connection.execute("SELECT set_config('tidings.clock_offset_ms', %s, false)", [str(self._offset_ms)])
+
+    def move_clock(self, offset_ms: int) -> None:
+        """Set how far the clock is moved, for every connection of this process."""
+        self._offset_ms = offset_ms
+
+    @contextmanager
+    def transaction(self) -> Iterator[Tx]:
+        """Open a writing transaction, or join the one this thread is in by a savepoint."""
+        with self._open(self._writers, "writing") as tx:
+            yield tx
+
+    @contextmanager
+    def reading(self) -> Iterator[Tx]:
+        """Open one snapshot from the readers' pool."""
+        with self._open(self._readers, "reading") as tx:
+            yield tx
+
+    @contextmanager
+    def _open(self, pool: ConnectionPool[psycopg.Connection[Row]], mode: str) -> Iterator[Tx]:
+        current: PostgresTx | None = getattr(self._local, mode, None)
+        with translated():
+            if current is not None:
+                with current.connection.transaction():
+                    yield current
+                return
+            with pool.connection() as connection:
+                tx = PostgresTx(connection)
+                if self._offset_ms:
+                    self._set_offset(connection)
+                if mode == "reading":
+                    connection.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY")
+                setattr(self._local, mode, tx)
+                try:
+                    yield tx
+                finally:
+                    setattr(self._local, mode, None)
+
+    def lock(self, tx: Tx, name: str) -> None:
+        """Hold an advisory lock until the transaction ends."""
+        assert isinstance(tx, PostgresTx)
+        tx.connection.execute("SELECT pg_advisory_xact_lock(hashtextextended(%s, 0))", [f"tidings:{name}"])
+
+    def notify(self) -> None:
+        """Hint to other processes that there is work."""
+        with self.transaction() as tx:
+            assert isinstance(tx, PostgresTx)
+            tx.connection.execute("NOTIFY tidings_work")
+
+    def describe(self) -> str:
+        """Name server and database, without user or password."""
+        info = psycopg.conninfo.conninfo_to_dict(self.url)
+        return f"PostgreSQL at {info.get('host', 'localhost')}, database {info.get('dbname', '?')}"
+
+    def close(self) -> None:
+        """Close every connection."""
+        self._writers.close()
+        self._readers.close()
+
+
+@contextmanager
+def translated() -> Iterator[None]:
+    """Turn the driver's exceptions into ours, with what helps."""
+    try:
+        yield
+    except PoolTimeout as error:
+        raise StoreUnavailable(
+            "PostgreSQL gave no connection within 10 s; is it up, are there too many clients?"
+        ) from error
+    except (psycopg.errors.DiskFull, psycopg.errors.OutOfMemory) as error:
+        raise StoreUnavailable("PostgreSQL has no room left; free some space and tidings goes on") from error
+    except (psycopg.errors.QueryCanceled, psycopg.errors.LockNotAvailable) as error:
+        raise StoreUnavailable(f"PostgreSQL gave up waiting: {str(error).splitlines()[0]}") from error
+    except (psycopg.OperationalError, psycopg.InterfaceError) as error:
+        raise StoreUnavailable(
+            f"PostgreSQL does not answer: {str(error).splitlines()[0] if str(error) else error!r}"
+        ) from error

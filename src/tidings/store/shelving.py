@@ -1,0 +1,166 @@
+"""Writing cards, documents and the id index inside somebody else's transaction."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
+
+from tidings.model.clock import DAY_MS, day_of
+from tidings.model.item import Finding
+from tidings.model.pipeline import Pipeline
+from tidings.model.publication import Presentation
+from tidings.store.database import Tx
+
+_encode = msgspec.json.Encoder(order="deterministic").encode
+
+
+def shelf_key(pipeline: Pipeline, presentation: Presentation) -> str:
+    """Return the stable key a card stands under."""
+    return f"{pipeline.collection(presentation.collection).singular}:{presentation.id}"
+
+
+def put_presentations(
+    tx: Tx, pipeline: Pipeline, shown: Sequence[tuple[int, str, str, int, Presentation | None]]
+) -> int:
+    """Write or withdraw cards and documents; rows are (item, kind, key, revision, presentation). Return the writes."""
+    version = bump(tx, pipeline.name)
+    cards, gone, documents, unindexed = [], [], [], []
+    for item, kind, key, revision, presentation in shown:
+        if presentation is None:
+            gone.append((item,))
+            unindexed.append((item,))
+            continue
+        cards.append(_card(pipeline, item, revision, version, presentation))
+        if presentation.document is None:
+            unindexed.append((item,))
+        else:
+            documents.append((item, kind, key, presentation.document))
+    written = len(tx.many("put_card", cards)) if cards else 0
+    if gone:
+        written += len(tx.many("drop_card", gone))
+    _drop_documents(tx, unindexed)
+    _put_documents(tx, pipeline.name, documents)
+    count_writes(tx, pipeline.name, written)
+    return written
+
+
+def _card(pipeline: Pipeline, item: int, revision: int, version: int, shown: Presentation) -> tuple[Any, ...]:
+    key = shelf_key(pipeline, shown)
+    return (item, pipeline.name, key, shown.collection, shown.sort, _encode(shown.card), revision, version, None)
+
+
+def _put_documents(tx: Tx, pipeline: str, documents: list[tuple[int, str, str, Any]]) -> None:
+    if not documents:
+        return
+    rows = [
+        (
+            i,
+            pipeline,
+            k,
+            y,
+            d.author,
+            d.type,
+            d.score,
+            d.time_ms,
+            d.url,
+            _encode(d.attributes).decode(),
+            clean(d.title),
+            clean(d.text),
+        )
+        for i, k, y, d in documents
+    ]
+    if _is_sqlite(tx):
+        tx.many("put_text", [(row[0], row[10], row[11]) for row in rows])
+    tx.many("put_document", rows)
+
+
+def _drop_documents(tx: Tx, items: list[tuple[int]]) -> None:
+    if not items:
+        return
+    dropped = tx.many("drop_document", items)
+    if dropped and _is_sqlite(tx):
+        tx.many("drop_text", dropped)
+
+
+def drop_shown(tx: Tx, items: Sequence[int]) -> int:
+    """Withdraw whatever readers see of items."""
+    rows = [(item,) for item in items]
+    dropped = tx.many("drop_card", rows)
+    _drop_documents(tx, rows)
+    for name in sorted({pipeline for _, pipeline in dropped}):
+        bump(tx, name)
+    return len(dropped)
+
+
+def put_first_cards(tx: Tx, pipeline: Pipeline, born: Sequence[tuple[int, Finding]]) -> None:
+    """Show new items at once, and enter them in the id index, of which the merge is the only writer."""
+    version = bump(tx, pipeline.name)
+    cards = []
+    entries: list[tuple[str, int]] = []
+    for item, finding in born:
+        presenter = pipeline.first_cards.get(finding.kind)
+        workflow = pipeline.workflows[finding.kind]
+        if presenter is None:
+            continue
+        shown = presenter(finding.key, msgspec.json.decode(finding.payload, type=workflow.body or Any))
+        if shown is not None:
+            cards.append(_card(pipeline, item, 0, version, shown))
+            entries.append((shown.id, shown.sort))
+    written = len(tx.many("put_card", cards)) if cards else 0
+    written += update_id_index(tx, pipeline, entries, version)
+    count_writes(tx, pipeline.name, written)
+
+
+def update_id_index(tx: Tx, pipeline: Pipeline, entries: Sequence[tuple[str, int]], version: int) -> int:
+    """Enter ids, newest first, within number and age; return 1 if the index was written."""
+    index = pipeline.id_index
+    if index is None:
+        return 0
+    key = f"index:{index.collection}"
+    row = tx.one("shelf_entry", pipeline=pipeline.name, key=key)
+    held = msgspec.json.decode(row[1]) if row else {"ids": [], "sorts": []}
+    now = tx.one("now")
+    assert now is not None
+    oldest = now[0] - index.days * DAY_MS
+    merged = dict(zip(held["ids"], held["sorts"], strict=True)) | dict(entries)
+    kept = sorted(((s, i) for i, s in merged.items() if s >= oldest), reverse=True)[: index.newest]
+    value = _encode({"ids": [i for _, i in kept], "sorts": [s for s, _ in kept]})
+    expires = now[0] + index.days * DAY_MS
+    rows = tx.all(
+        "put_entry",
+        pipeline=pipeline.name,
+        key=key,
+        collection="",
+        sort=0,
+        value=value,
+        version=version,
+        expires_at=expires,
+    )
+    return len(rows)
+
+
+def bump(tx: Tx, pipeline: str) -> int:
+    """Raise the shelf's version, by which processes notice changes."""
+    row = tx.one("bump_shelf_version", pipeline=pipeline)
+    assert row is not None
+    return int(row[0])
+
+
+def count_writes(tx: Tx, pipeline: str, written: int) -> None:
+    """Count shelf writes per day."""
+    if not written:
+        return
+    now = tx.one("now")
+    assert now is not None
+    tx.run("count_budget", name=f"shelf_writes:{pipeline}", day=day_of(now[0]), amount=written)
+
+
+def clean(text: str) -> str:
+    """Drop what neither database's full text can hold."""
+    return text.replace("\0", " ").encode("utf-8", "replace").decode("utf-8") if text else ""
+
+
+def _is_sqlite(tx: Tx) -> bool:
+    return type(tx).__name__ == "SqliteTx"

@@ -1,0 +1,176 @@
+"""SQLite through apsw: one writer, group commit, a reading connection for each thread."""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Literal
+
+import apsw
+
+from tidings.model.errors import Misconfigured, StoreUnavailable
+from tidings.store.database import Durability, Row, Tx
+from tidings.store.statements import load
+
+OLDEST_SAFE = (3, 51, 3)
+"""Older ones carry the WAL-reset bug, which can corrupt the file."""
+
+
+class SqliteTx:
+    """A transaction on one connection."""
+
+    def __init__(self, connection: apsw.Connection) -> None:
+        self._connection = connection
+        self._statements = load("sqlite")
+
+    def all(self, name: str, /, **values: Any) -> list[Row]:
+        """Run a named statement and return its rows."""
+        statement = self._statements[name]
+        return list(self._connection.execute(statement.text, [values[p] for p in statement.params]))
+
+    def one(self, name: str, /, **values: Any) -> Row | None:
+        """Run a named statement and return its first row."""
+        rows = self.all(name, **values)
+        return rows[0] if rows else None
+
+    def run(self, name: str, /, **values: Any) -> int:
+        """Run a named statement and return how many rows it changed."""
+        self.all(name, **values)
+        return self._connection.changes()
+
+    def many(self, name: str, /, rows: Iterable[Sequence[Any]]) -> list[Row]:
+        """Run a batch statement once for each row; return all it returned, in order."""
+        return list(self._connection.executemany(self._statements[name].text, rows))
+
+    def sql(self, text: str, values: Mapping[str, Any]) -> list[Row]:
+        """Run composed SQL with bound values."""
+        return list(self._connection.execute(text, dict(values)))
+
+
+class SqliteDatabase:
+    """One file. Writers of this process take turns; readers never wait for them."""
+
+    dialect: Literal["sqlite"] = "sqlite"
+
+    def __init__(self, path: str, *, durability: Durability = "power-safe") -> None:
+        if tuple(int(part) for part in apsw.sqlite_lib_version().split(".")) < OLDEST_SAFE:
+            raise Misconfigured(f"SQLite {apsw.sqlite_lib_version()} can corrupt its log; install apsw 3.51.3 or newer")
+        self.path = path
+        self._synchronous = "FULL" if durability == "power-safe" else "NORMAL"
+        self._offset_ms = int(os.environ.get("TIDINGS_CLOCK_OFFSET_MS", "0"))
+        self._turn = threading.RLock()
+        self._depth = 0
+        self._local = threading.local()
+        self._opened: list[apsw.Connection] = []
+        self._pid = os.getpid()
+        with translated(path):
+            self._writer = self._open()
+            self._writer_tx = SqliteTx(self._writer)
+
+    def _open(self) -> apsw.Connection:
+        if self._pid != os.getpid():
+            raise StoreUnavailable("a SQLite connection must not cross a fork; open the database in the new process")
+        connection = apsw.Connection(self.path, statementcachesize=300)
+        connection.set_busy_timeout(5000)
+        connection.execute("PRAGMA journal_mode = WAL")
+        connection.execute(f"PRAGMA synchronous = {self._synchronous}")
+        connection.execute("PRAGMA temp_store = MEMORY")
+        connection.execute("PRAGMA cache_size = -65536")
+        connection.execute("PRAGMA wal_autocheckpoint = 4000")
+        connection.execute("PRAGMA journal_size_limit = 67108864")
+        # Deterministic lets SQLite ask once a statement; within one, time stands still.
+        connection.create_scalar_function("tidings_now", self._now_ms, 0, deterministic=True)
+        self._opened.append(connection)
+        return connection
+
+    def _now_ms(self, *_: Any) -> int:
+        return time.time_ns() // 1_000_000 + self._offset_ms
+
+    def move_clock(self, offset_ms: int) -> None:
+        """Set how far the clock is moved."""
+        self._offset_ms = offset_ms
+
+    @contextmanager
+    def transaction(self) -> Iterator[Tx]:
+        """Open a writing transaction, or join the one this thread is in by a savepoint."""
+        with self._turn, translated(self.path):
+            opening, closing, undoing = _BEGIN if self._depth == 0 else _JOIN
+            self._writer.execute(opening)
+            self._depth += 1
+            try:
+                yield self._writer_tx
+            except BaseException:
+                self._depth -= 1
+                # A full disk or a lost file may have ended the transaction already.
+                if self._writer.in_transaction:
+                    self._writer.execute(undoing)
+                raise
+            self._depth -= 1
+            self._writer.execute(closing)
+
+    @contextmanager
+    def reading(self) -> Iterator[Tx]:
+        """Open one snapshot on this thread's own connection."""
+        connection = getattr(self._local, "connection", None)
+        with translated(self.path):
+            if connection is None:
+                connection = self._local.connection = self._open()
+                self._local.tx = SqliteTx(connection)
+                connection.execute("PRAGMA query_only = 1")
+            if connection.in_transaction:
+                yield self._local.tx
+                return
+            connection.execute("BEGIN")
+            try:
+                yield self._local.tx
+            finally:
+                if connection.in_transaction:
+                    connection.execute("COMMIT")
+
+    def lock(self, tx: Tx, name: str) -> None:
+        """Do nothing: a writing transaction already excludes every other."""
+
+    def data_version(self) -> int:
+        """Return a number that changes when another process has written."""
+        with self.reading() as tx:
+            return int(tx.sql("PRAGMA data_version", {})[0][0])
+
+    def describe(self) -> str:
+        """Name the file."""
+        return f"SQLite {apsw.sqlite_lib_version()}, {Path(self.path).name}"
+
+    def close(self) -> None:
+        """Close every connection."""
+        for connection in self._opened:
+            connection.close()
+        self._opened.clear()
+
+
+_BEGIN = ("BEGIN IMMEDIATE", "COMMIT", "ROLLBACK")
+_JOIN = ("SAVEPOINT call", "RELEASE call", "ROLLBACK TO call; RELEASE call")
+
+
+@contextmanager
+def translated(path: str) -> Iterator[None]:
+    """Turn the driver's exceptions into ours, with what helps."""
+    name = Path(path).name
+    try:
+        yield
+    except apsw.FullError as error:
+        raise StoreUnavailable(f"the disk that holds {name} is full; free some space and tidings goes on") from error
+    except apsw.ReadOnlyError as error:
+        raise StoreUnavailable(f"{name} is read-only; make it and its folder writable for this user") from error
+    except apsw.CantOpenError as error:
+        raise StoreUnavailable(
+            f"{name} cannot be opened; does its folder exist, and may this user write there?"
+        ) from error
+    except (apsw.CorruptError, apsw.NotADBError) as error:
+        raise StoreUnavailable(f"{name} is damaged or no database; restore it: tidings restore BACKUP") from error
+    except apsw.BusyError as error:
+        raise StoreUnavailable(f"{name} was locked by another process for more than 5 s") from error
+    except apsw.IOError as error:
+        raise StoreUnavailable(f"reading or writing {name} failed: {error}") from error
