@@ -1,0 +1,193 @@
+"""The read API: every declared collection becomes a list, a card by id and, where it is threaded, a thread."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from functools import partial
+from typing import Any
+
+from tidings.model.clock import rfc3339
+from tidings.model.pipeline import Pipeline
+from tidings.model.publication import Collection
+from tidings.serve.filters import parameter_of, predicate, read_position, write_cursor
+from tidings.serve.hot import Hot
+from tidings.serve.operations import CURSOR, LIMIT_MAX, Call, Operation, Parameter
+from tidings.serve.parts import Parts
+from tidings.serve.problems import Problem
+from tidings.serve.reading import Reader, encode_listing
+from tidings.serve.replies import Encoded, Reply
+from tidings.serve.threads import encode_thread, read_thread
+
+NULLABLE_INTEGER = {"anyOf": [{"type": "integer"}, {"type": "null"}]}
+NULLABLE_STRING = {"anyOf": [{"type": "string"}, {"type": "null"}]}
+NULLABLE_TIME = {"anyOf": [{"type": "string", "format": "date-time"}, {"type": "null"}]}
+
+
+class Collections:
+    """All collections of all pipelines."""
+
+    def __init__(self, parts: Parts) -> None:
+        self._parts = parts
+        self.hot = Hot(parts.executor, parts.shelf, list(parts.pipelines))
+        self.readers: dict[tuple[str, str], Reader] = {
+            (name, each.name): Reader(parts.executor, parts.shelf, self.hot.freshness[name], name, each)
+            for name, pipeline in parts.pipelines.items()
+            for each in pipeline.collections
+        }
+
+    def reader_of_kind(self, pipeline: str, kind: str) -> Reader | None:
+        """Return the reader of the collection that shows a kind."""
+        for (name, _), reader in self.readers.items():
+            if name == pipeline and reader.collection.kind == kind:
+                return reader
+        return None
+
+    def operations(self) -> list[Operation]:
+        """Declare the routes."""
+        declared: list[Operation] = []
+        for (name, _), reader in self.readers.items():
+            declared += self._declare(self._parts.pipelines[name], reader)
+        return declared
+
+    def _declare(self, pipeline: Pipeline, reader: Reader) -> list[Operation]:
+        collection = reader.collection
+        base = f"/api/v1/{pipeline.name}/{collection.name}"
+        known = Parameter(
+            "id", f"The {collection.singular}'s id; it may hold slashes.", place="path", example=_id(collection)
+        )
+        declared = [
+            Operation(
+                "GET",
+                base,
+                "read",
+                partial(self._list, reader),
+                f"List {collection.title.lower()}",
+                help=f"Newest first, from the shelf. {_about_facets(collection)}".strip(),
+                tag=pipeline.name,
+                parameters=(*(parameter_of(each) for each in collection.filters), limit_of(collection), CURSOR),
+                answer=listing_schema(collection),
+                example=_list_example(collection),
+            )
+        ]
+        if collection.relation is not None:
+            declared.append(
+                Operation(
+                    "GET",
+                    f"{base}/{{id}}/thread",
+                    "read",
+                    partial(self._thread, reader),
+                    f"Read a whole thread of {collection.title.lower()}",
+                    help="The card with `children`, nested, in the order the source gives. A place whose item has no "
+                    "card is `{id, missing: true, children}`; deleted and dead ones are marked as such.",
+                    tag=pipeline.name,
+                    parameters=(known,),
+                    answer={
+                        "type": "object",
+                        "properties": {"children": {"type": "array", "items": {"type": "object"}}},
+                    },
+                    problems=(404,),
+                )
+            )
+        declared.append(
+            Operation(
+                "GET",
+                f"{base}/{{id:path}}",
+                "read",
+                partial(self._one, reader),
+                f"Read one {collection.singular}",
+                tag=pipeline.name,
+                parameters=(known,),
+                answer=collection.card,
+                example=collection.example,
+                problems=(404,),
+            )
+        )
+        return declared
+
+    async def _list(self, reader: Reader, call: Call) -> Reply:
+        async def make() -> Encoded:
+            collection = reader.collection
+            wanted = predicate(collection, call.values)
+            listing = await reader.page(wanted, call["limit"], read_position(call["cursor"]))
+            cursor = write_cursor(*listing.next_after) if listing.next_after is not None else None
+            return Encoded(encode_listing(collection, listing, cursor, rfc3339(listing.updated_at)))
+
+        return await self._kept(reader, call, make)
+
+    async def _one(self, reader: Reader, call: Call) -> Reply:
+        async def make() -> Encoded:
+            entry = await reader.one(call["id"])
+            if entry is None:
+                raise missing(reader.collection)
+            return Encoded(entry.value)
+
+        return await self._kept(reader, call, make)
+
+    async def _thread(self, reader: Reader, call: Call) -> Reply:
+        async def make() -> Encoded:
+            root = await read_thread(self._parts.executor, self._parts.links, reader, call["id"])
+            if root is None:
+                raise missing(reader.collection)
+            return Encoded(encode_thread(root))
+
+        return await self._kept(reader, call, make)
+
+    async def _kept(self, reader: Reader, call: Call, make: Callable[[], Awaitable[Encoded]]) -> Reply:
+        scope = call.request.scope
+        key = (scope["path"], scope["query_string"])
+        return Reply(encoded=await self.hot.get(key, reader.pipeline, scope["route"].path, make))
+
+
+def missing(collection: Collection) -> Problem:
+    """Say that there is no such card."""
+    return Problem(
+        404,
+        f"No such {collection.singular} is published.",
+        where="path parameter id",
+        helps=f"The list of {collection.name} tells which there are; one that is still worked on appears later.",
+    )
+
+
+def limit_of(collection: Collection) -> Parameter:
+    """Declare how many cards a list gives. A list that is bounded by its id index comes whole."""
+    default = LIMIT_MAX if collection.id_index else 50
+    return Parameter("limit", "How many at most.", "integer", minimum=1, maximum=LIMIT_MAX, default=default)
+
+
+def listing_schema(collection: Collection) -> dict[str, Any]:
+    """Describe the one shape of all lists."""
+    counts = {f"{facet}_counts": _counts_schema(collection, facet) for facet in collection.facets}
+    properties: dict[str, Any] = {
+        collection.name: {"type": "array", "items": collection.card},
+        "total": {**NULLABLE_INTEGER, "description": "How many fit; null where telling would mean reading everything."},
+        **counts,
+        "updated_at": NULLABLE_TIME,
+        "warnings": {"type": "array", "items": {"type": "string"}},
+        "next_cursor": NULLABLE_STRING,
+    }
+    return {"type": "object", "properties": properties, "required": list(properties)}
+
+
+def _counts_schema(collection: Collection, facet: str) -> dict[str, Any]:
+    declared = {value: {"type": "integer"} for value in collection.facet_values.get(facet, ())}
+    return {"type": "object", "properties": declared, "additionalProperties": {"type": "integer"}}
+
+
+def _about_facets(collection: Collection) -> str:
+    names = " and ".join(f"`{facet}_counts`" for facet in collection.facets)
+    return f"{names} count over the whole collection, whatever the filters." if names else ""
+
+
+def _id(collection: Collection) -> str:
+    value = getattr(collection.example, "id", None)
+    return str(value) if value is not None else "1"
+
+
+def _list_example(collection: Collection) -> dict[str, Any] | None:
+    if collection.example is None:
+        return None
+    counts = {
+        f"{facet}_counts": dict.fromkeys(collection.facet_values.get(facet, ()), 0) for facet in collection.facets
+    }
+    ends: dict[str, Any] = {"updated_at": "2026-01-31T12:00:00.000Z", "warnings": [], "next_cursor": None}
+    return {collection.name: [collection.example], "total": 1, **counts, **ends}

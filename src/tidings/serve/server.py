@@ -1,0 +1,251 @@
+"""The server: everything declared becomes routes behind one door, with a short way for the hot reads."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
+from typing import Any
+
+from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.routing import Route
+from starlette.types import Message, Receive, Scope, Send
+
+from tidings.model.errors import BadInput, StoreUnavailable
+from tidings.serve.access import Access, Caller
+from tidings.serve.collections import Collections
+from tidings.serve.cors import Cors
+from tidings.serve.health import Health
+from tidings.serve.hot import Hot
+from tidings.serve.operating import Operating
+from tidings.serve.operations import Call, Operation, bad_input
+from tidings.serve.parts import Parts
+from tidings.serve.problems import Problem
+from tidings.serve.rates import Rate
+from tidings.serve.replies import Reply, refusal, secured
+from tidings.serve.searching import Search
+from tidings.serve.streaming import Stream
+from tidings.serve.uploads import Uploads
+
+log = logging.getLogger("tidings.serve")
+ShowProblem = Callable[[Request, Problem, Caller], Awaitable[Reply]]
+
+
+def build(parts: Parts) -> Starlette:
+    """Put the server together."""
+    access = Access(parts)
+    collections = Collections(parts)
+    stream = Stream(parts)
+    operations = [
+        *Health(parts).operations(),
+        *Search(parts).operations(),
+        *Uploads(parts).operations(),
+        *Operating(parts).operations(),
+        *stream.operations(),
+        *collections.operations(),
+    ]
+    return Application(parts, access, collections.hot, stream, operations, _plain_problem)
+
+
+async def _plain_problem(_request: Request, problem: Problem, _caller: Caller) -> Reply:
+    return refusal(problem)
+
+
+class Application(Starlette):
+    """Starlette, with our door in front of its router."""
+
+    def __init__(
+        self,
+        parts: Parts,
+        access: Access,
+        hot: Hot,
+        stream: Stream,
+        operations: Iterable[Operation],
+        show_problem: ShowProblem,
+    ) -> None:
+        self.operations = tuple(operations)
+        self._parts, self._access, self._hot, self._stream = parts, access, hot, stream
+        self._show_problem = show_problem
+        self._cors = Cors(parts.cors_origins)
+        self._reads, self._writes = Rate(parts.rates.reads_per_minute), Rate(parts.rates.writes_per_minute)
+        super().__init__(
+            routes=[self._route(each) for each in self.operations],
+            exception_handlers={Problem: self._refuse, HTTPException: self._refuse_http, Exception: self._fail},
+            lifespan=self._live,
+        )
+        self.router.redirect_slashes = False
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer a hot read at once; lead everything else through the door."""
+        if scope["type"] != "http":
+            await super().__call__(scope, receive, send)
+            return
+        started = time.perf_counter()
+        if scope["method"] == "GET":
+            kept = self._hot.now((scope["path"], scope["query_string"]))
+            if kept is not None:
+                asked = self._at_once(scope)
+                if asked is not None:
+                    status = await kept.encoded.send(send, asked[0], asked[1])
+                    self._parts.observe(kept.route, status, time.perf_counter() - started)
+                    return
+        await self._observed(scope, receive, secured(send), started)
+
+    def _at_once(self, scope: Scope) -> tuple[bytes, bytes] | None:
+        """Return Accept-Encoding and If-None-Match of a read that needs no further question, or None."""
+        host = accept_encoding = if_none_match = authorization = b""
+        for name, value in scope["headers"]:
+            if name == b"host":
+                if host:
+                    return None
+                host = value
+            elif name == b"accept-encoding":
+                accept_encoding = value
+            elif name == b"if-none-match":
+                if_none_match = value
+            elif name == b"authorization":
+                authorization = value
+            elif name == b"origin":
+                return None
+        verdict = self._access.judge_host(host)
+        if not verdict or not self._access.may_read_at_once(verdict == "local", authorization):
+            return None
+        if verdict != "local" and self._reads.wait_seconds(client_of(scope)):
+            return None
+        return accept_encoding, if_none_match
+
+    async def _observed(self, scope: Scope, receive: Receive, send: Send, started: float) -> None:
+        status = 500
+
+        async def sending(message: Message) -> None:
+            nonlocal status
+            if message["type"] == "http.response.start":
+                status = message["status"]
+            await send(message)
+
+        if self._parts.root_path:
+            scope["root_path"] = self._parts.root_path
+        send_with_origin = self._cors.wrap(scope, sending)
+        try:
+            if self._cors.is_preflight(scope):
+                await self._cors.answer(scope, receive, send_with_origin)
+            else:
+                await super().__call__(scope, receive, send_with_origin)
+        finally:
+            route = scope.get("route")
+            self._parts.observe(route.path if route is not None else "none", status, time.perf_counter() - started)
+
+    def _route(self, operation: Operation) -> Route:
+        async def endpoint(request: Request) -> Any:
+            caller = Caller()
+            try:
+                caller = await self._admit(operation, request)
+                values = operation.read(request)
+                return await operation.handler(Call(request, caller, values))
+            except Problem as problem:
+                return await self._told(operation, request, problem, caller)
+            except BadInput as error:
+                return await self._told(operation, request, bad_input(error), caller)
+            except StoreUnavailable as error:
+                log.warning("the store does not answer: %s", error)
+                return await self._told(operation, request, unavailable(error, operation.writes), caller)
+            except Exception:
+                log.exception("%s %s failed", operation.method, operation.path)
+                return await self._told(operation, request, _broken(), caller)
+
+        return Route(operation.path, endpoint, methods=[operation.method], name=f"{operation.method} {operation.path}")
+
+    async def _admit(self, operation: Operation, request: Request) -> Caller:
+        """Check, in this order: the host, the rate, where a write comes from, and the caller's scope."""
+        is_local = self._access.check_host(request.scope)
+        rate = self._writes if operation.writes else self._reads
+        if operation.writes or not (is_local and self._parts.loopback):
+            wait = rate.wait_seconds(client_of(request.scope))
+            if wait:
+                raise too_many(rate.per_minute, wait)
+        if operation.writes:
+            self._access.check_origin(request)
+        with_cookie = operation.is_page or not operation.writes
+        caller = await self._access.caller(request, is_local=is_local, with_cookie=with_cookie)
+        self._access.require(caller, operation.scope)
+        return caller
+
+    async def _told(self, operation: Operation, request: Request, problem: Problem, caller: Caller) -> Reply:
+        if operation.is_page:
+            return await self._show_problem(request, problem, caller)
+        return refusal(problem)
+
+    async def _refuse(self, _request: Request, error: Exception) -> Any:
+        assert isinstance(error, Problem)
+        return refusal(error)
+
+    async def _refuse_http(self, request: Request, error: Exception) -> Any:
+        """Answer where no operation was found; a foreign host learns nothing of our routes."""
+        assert isinstance(error, HTTPException)
+        try:
+            self._access.check_host(request.scope)
+        except Problem as foreign:
+            return refusal(foreign)
+        problem = _no_route(error)
+        if wants_page(request):
+            return await self._show_problem(request, problem, Caller())
+        return refusal(problem)
+
+    async def _fail(self, _request: Request, _error: Exception) -> Any:
+        return refusal(_broken())
+
+    @contextlib.asynccontextmanager
+    async def _live(self, _app: Any) -> AsyncIterator[None]:
+        try:
+            yield
+        finally:
+            await self._stream.close()
+
+    async def close(self) -> None:
+        """End the live streams; to be called when the server begins to stop, or they would hold it up."""
+        await self._stream.close()
+
+
+def client_of(scope: Scope) -> str:
+    """Return the address a request came from."""
+    client = scope.get("client")
+    return client[0] if client else "unknown"
+
+
+def wants_page(request: Request) -> bool:
+    """Tell whether a browser asks for something to look at."""
+    path = request.scope["path"]
+    return "text/html" in request.headers.get("accept", "") and "/api/" not in path and "/feeds/" not in path
+
+
+def too_many(per_minute: int, wait_seconds: float) -> Problem:
+    """Say that a client asks too much."""
+    seconds = max(1, round(wait_seconds + 0.5))
+    detail = f"At most {per_minute:,} requests a minute; try again in {seconds} seconds."
+    return Problem(429, detail, headers={"Retry-After": str(seconds)})
+
+
+def unavailable(error: StoreUnavailable, writes: bool) -> Problem:
+    """Say that the store does not answer; nothing was acknowledged."""
+    if writes and "full" in str(error):
+        return Problem(507, "The disk is full; nothing was taken in.", helps="Free some space and send it again.")
+    return Problem(
+        503,
+        "The store cannot be reached now; nothing was changed." if writes else "The shelf cannot be read now.",
+        helps="Try again shortly; `tidings doctor` tells the operator what is wrong.",
+        headers={"Retry-After": "5"},
+    )
+
+
+def _broken() -> Problem:
+    return Problem(500, "The request failed inside tidings.", helps="The log tells the operator why.")
+
+
+def _no_route(error: HTTPException) -> Problem:
+    helps = "See /docs for what there is."
+    if error.status_code == 405:
+        return Problem(405, "This method is not allowed here.", helps=helps, headers=dict(error.headers or {}))
+    return Problem(error.status_code, "Nothing lives at this address.", helps=helps)
