@@ -1,0 +1,69 @@
+"""Hacker News: every item through its declared life, to search and threads."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from tidings.model.pipeline import Pipeline, Schedule
+from tidings.pipelines.hacker_news.admit import admit
+from tidings.pipelines.hacker_news.firebase import LISTINGS, Listing
+from tidings.pipelines.hacker_news.item import KIND, PIPELINE
+from tidings.pipelines.hacker_news.presentation import ITEMS, present
+from tidings.pipelines.hacker_news.source import FirebaseSource
+from tidings.pipelines.hacker_news.workflow import workflow
+
+
+class Settings(BaseModel):
+    """What may be set under `[pipelines.hacker_news]`."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    base_url: str = "https://hacker-news.firebaseio.com/v0"
+    every: timedelta = Field(timedelta(minutes=1), gt=timedelta(0), description="how often the API is asked")
+    concurrency: int = Field(16, ge=1, le=64, description="requests at a time; the API takes one an item")
+    first_items: int = Field(500, ge=0, description="how far behind the newest item the first run starts")
+    items_per_run: int = Field(2_000, ge=1, le=50_000)
+    list_size: int = Field(100, ge=0, le=500, description="how many ids of each list count, from its top")
+    thread_items: int = Field(500, ge=0, le=50_000, description="older parents and kids read in one run")
+    listings: tuple[Listing, ...] = LISTINGS
+    max_retries: int = Field(3, ge=1, le=20)
+    retry_window_hours: float = Field(24, gt=0, le=24 * 365)
+    retry_base_seconds: float = Field(
+        60, gt=0, description="the wait before the first retry; each further is four times longer"
+    )
+
+
+def build(settings: Settings) -> Pipeline:
+    """Declare the pipeline."""
+    source = FirebaseSource(
+        settings.base_url,
+        Schedule(every_seconds=settings.every.total_seconds()),
+        concurrency=settings.concurrency,
+        first_items=settings.first_items,
+        items_per_run=settings.items_per_run,
+        list_size=settings.list_size,
+        thread_items=settings.thread_items,
+        listings=settings.listings,
+    )
+    life = workflow(
+        max_retries=settings.max_retries,
+        retry_window_hours=settings.retry_window_hours,
+        retry_base_seconds=settings.retry_base_seconds,
+    )
+    return Pipeline(
+        name=PIPELINE,
+        title="Hacker News",
+        about="Stories, comments, jobs and polls of Hacker News, searchable and in threads.",
+        workflows={KIND: life},
+        sources=(source,),
+        collections=(ITEMS,),
+        presenters={KIND: present},
+        admit=admit,
+    )
+
+
+def endpoints(settings: Settings) -> tuple[str, ...]:
+    """Name the outside services this pipeline talks to."""
+    return (settings.base_url,)

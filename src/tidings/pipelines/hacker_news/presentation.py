@@ -1,0 +1,128 @@
+"""What readers see of an item: its card, its document for the search, and the collection they stand in."""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+
+from tidings.model.clock import day_of
+from tidings.model.publication import Attribute, Collection, Document, Filter, Presentation
+from tidings.model.urls import public_host
+from tidings.pipelines.hacker_news.cleaning import plain
+from tidings.pipelines.hacker_news.item import COLLECTION, KIND, REPLY, TYPES, Body, ItemCard
+
+TOPICS = ("ask", "show", "tell", "launch")
+_TOPIC = re.compile(r"(ask|show|tell|launch) hn\b", re.IGNORECASE)
+_DAY_SECONDS = 86_400
+_day = lru_cache(maxsize=4_096)(day_of)
+
+
+def present(key: str, body: Body) -> Presentation:
+    """Make card and document of an accepted item. A deleted item keeps its place in the thread and loses its words."""
+    title = plain(body.title) if body.title else None
+    site = public_host(body.url) if body.url else None
+    topic = _topic(title) if title else None
+    is_deleted = bool(body.deleted)
+    card = ItemCard(
+        id=body.id,
+        type=body.type or "",
+        by=None if is_deleted else body.by,
+        time=body.time,
+        published_at=None if body.time is None else moment(body.time),
+        title=None if is_deleted else title,
+        url=None if is_deleted else body.url,
+        site=None if is_deleted else site,
+        text=None if is_deleted else body.text,
+        score=body.score,
+        descendants=body.descendants,
+        kids=body.kids or (),
+        parent=body.parent,
+        poll=body.poll,
+        parts=body.parts or (),
+        topic=None if is_deleted else topic,
+        dead=bool(body.dead),
+        deleted=is_deleted,
+        type_inferred=body.type_inferred,
+    )
+    document = None if is_deleted else _document(body, title or "", site, topic)
+    return Presentation(COLLECTION, key, card, _sort(body), document)
+
+
+def moment(seconds: int) -> str:
+    """Write a Unix time in RFC 3339; the days are remembered, because most items share theirs with many others."""
+    day, rest = divmod(seconds, _DAY_SECONDS)
+    minutes, second = divmod(rest, 60)
+    hour, minute = divmod(minutes, 60)
+    return f"{_day(day * _DAY_SECONDS * 1000)}T{hour:02}:{minute:02}:{second:02}Z"
+
+
+def _sort(body: Body) -> int:
+    return body.time * 1000 if body.time is not None else body.ingested_at or 0
+
+
+def _document(body: Body, title: str, site: str | None, topic: str | None) -> Document:
+    attributes: dict[str, Attribute] = {"replies": len(body.kids) if body.kids else 0}
+    if body.parent is not None:
+        attributes["parent"] = body.parent
+    if body.poll is not None:
+        attributes["poll"] = body.poll
+    if body.descendants is not None:
+        attributes["comments"] = body.descendants
+    if site:
+        attributes["site"] = site
+    if topic:
+        attributes["topic"] = topic
+    if body.dead:
+        attributes["dead"] = "true"
+    return Document(
+        title=title,
+        text=plain(body.text) if body.text else "",
+        author=body.by,
+        type=body.type,
+        score=body.score,
+        time_ms=_sort(body),
+        url=body.url,
+        attributes=attributes,
+    )
+
+
+def _topic(title: str) -> str | None:
+    found = _TOPIC.match(title)
+    return found[1].lower() if found else None
+
+
+ITEMS = Collection(
+    name=COLLECTION,
+    singular="item",
+    kind=KIND,
+    card=ItemCard,
+    title="Hacker News",
+    filters=(
+        Filter("type", "type", values=TYPES, help="story, comment, job, poll or pollopt"),
+        Filter("by", "by", help="the author's name, case-sensitive"),
+        Filter("topic", "topic", values=TOPICS, help="Ask HN, Show HN, Tell HN or Launch HN"),
+        Filter("site", "site", help="the host a story links to, without www."),
+        Filter("min_score", "score", "at_least", "integer", help="at least this many points"),
+        Filter("since", "published_at", "at_least", "date", help="posted on this day or later"),
+        Filter("until", "published_at", "before", "date", help="posted before this day"),
+    ),
+    facets=("type",),
+    facet_values={"type": TYPES},
+    relation=REPLY,
+    accepts_posts=True,
+    template="thread",
+    summary_field="text",
+    example=ItemCard(
+        id=9000001,
+        type="story",
+        by="tarnwick",
+        time=1790000000,
+        published_at="2026-09-21T14:13:20Z",
+        title="We replaced our message broker with one SQLite file and a loop",
+        url="https://blog.slowbytes.example/one-sqlite-file",
+        site="blog.slowbytes.example",
+        score=287,
+        descendants=10,
+        kids=(9000005, 9000002),
+    ),
+)

@@ -1,0 +1,167 @@
+"""The work of each transition of the item workflow. All of it is pure: no waiting, no input or output."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+
+from msgspec.structs import replace
+
+from tidings.model.errors import Permanent
+from tidings.model.item import Link, ref
+from tidings.model.outcome import Advance
+from tidings.model.workflow import Work
+from tidings.pipelines.hacker_news.cleaning import clean_text, clean_title
+from tidings.pipelines.hacker_news.criteria import HOUR_MS
+from tidings.pipelines.hacker_news.item import KIND, OPTION, REPLY, ROOTS, Body
+from tidings.pipelines.hacker_news.merging import merge
+
+FIRST_TIME = 1_160_418_092
+"""When the first item was posted, in Unix seconds: no item is older."""
+AHEAD_SECONDS_MAX = 86_400
+ERROR_CHARS_MAX = 500
+STACK_CHARS_MAX = 8_000
+
+_URL = re.compile(r"""https?://[^\s/?#<>"\\]+[^\s<>"]*""", re.IGNORECASE)
+
+
+def ingest(work: Work) -> Advance:
+    """Note where the item came from and when."""
+    body: Body = work.body
+    missing = "type is missing" if body.type is None else None
+    return Advance(
+        replace(body, ingested_at=work.now_ms, source_type=body.source_type or "UNKNOWN"),
+        note=missing,
+    )
+
+
+def validate(work: Work) -> Advance:
+    """Check time, address and score; clean the HTML of title and text."""
+    body: Body = work.body
+    _check_time(body.time, work.now_ms)
+    if body.url is not None and not _URL.fullmatch(body.url):
+        raise Permanent(f"url: {body.url[:200]!r} is no web address")
+    if body.score is not None and body.score < 0:
+        raise Permanent(f"score: {body.score} is negative")
+    title, text = body.title, body.text
+    return Advance(
+        replace(
+            body,
+            title=title if title is None else clean_title(title),
+            text=text if text is None else clean_text(text),
+            last_updated=work.now_ms,
+        )
+    )
+
+
+def deduplicate(work: Work) -> Advance:
+    """Merge the item into the one readers know, if there is one and it is older in any field."""
+    body: Body = work.body
+    known: Body | None = work.accepted
+    if known is None:
+        return Advance(replace(body, arrival="new"))
+    merged, changed = merge(known, body)
+    if not changed:
+        return Advance(replace(merged, arrival="duplicate"), note="duplicate: nothing newer in it")
+    return Advance(replace(merged, arrival="updated"), note=f"updated: {', '.join(changed)}")
+
+
+def named_parent(work: Work) -> Iterable[str]:
+    """Name the item whose knowledge `resolve_hierarchy` needs: the parent."""
+    body: Body = work.body
+    return (ref(KIND, str(body.parent)),) if body.type == "comment" and body.parent is not None else ()
+
+
+def resolve_hierarchy(work: Work) -> Advance:
+    """State what belongs to what: the parent this item names, the replies and the options it names.
+
+    Links may point to items not here yet; they join when these arrive. What a parent says of its kids outweighs what a
+    kid says of its parent, which repairs wrong parents.
+    """
+    body: Body = work.body
+    own = ref(KIND, work.key)
+    links: list[Link] = []
+    notes: list[str] = []
+    if body.type == "comment" and body.parent is not None:
+        parent = ref(KIND, str(body.parent))
+        _refuse_circle(body, work.related.get(parent))
+        if parent not in work.related:
+            notes.append(f"parent {body.parent} is not here yet")
+        links.append(Link(own, parent, REPLY))
+    elif body.type == "pollopt" and body.poll is not None:
+        links.append(Link(own, ref(KIND, str(body.poll)), OPTION))
+    if body.kids:
+        links += [Link(ref(KIND, str(kid)), own, REPLY, at) for at, kid in enumerate(_fit(body, body.kids, notes))]
+    if body.parts:
+        links += [Link(ref(KIND, str(part)), own, OPTION, at) for at, part in enumerate(_fit(body, body.parts, notes))]
+    return Advance(links=tuple(links), note="; ".join(notes) or None)
+
+
+def index(work: Work) -> Advance:
+    """Note when the item became searchable; card and document are made from the body by `present`."""
+    return Advance(replace(work.body, indexed_at=work.now_ms))
+
+
+def record_failure(
+    work: Work, *, max_retries: int = 3, window_ms: int = 24 * HOUR_MS, base_ms: int = 60_000
+) -> Advance:
+    """Keep what went wrong, count it, and ask to be woken for another try while that is allowed."""
+    body: Body = work.body
+    failures = body.retry_count + 1
+    failed = replace(
+        body,
+        retry_count=failures,
+        last_failure_at=work.now_ms,
+        error=(work.error or "marked as failed by hand")[:ERROR_CHARS_MAX],
+        stack=work.stack[-STACK_CHARS_MAX:] if work.stack else None,
+    )
+    wait_ms = base_ms * 4 ** (failures - 1)
+    if failures < max_retries and wait_ms < window_ms:
+        note = f"failure {failures} of {max_retries}: next try in {wait_ms // 1000} s"
+        return Advance(failed, due_at=work.now_ms + wait_ms, note=note)
+    return Advance(failed, note=f"failure {failures} of {max_retries}: permanently failed")
+
+
+def prepare_retry(work: Work) -> Advance:
+    """Forget the flags and the error of the last try; keep the count of failures and the time of the last."""
+    body: Body = work.body
+    fresh = replace(
+        body,
+        last_updated=None,
+        arrival=None,
+        indexed_at=None,
+        error=None,
+        stack=None,
+        retry_attempt_at=work.now_ms,
+    )
+    return Advance(fresh, note=f"another try after failure {body.retry_count}")
+
+
+def _check_time(time: int | None, now_ms: int) -> None:
+    if time is not None and not FIRST_TIME <= time <= now_ms // 1000 + AHEAD_SECONDS_MAX:
+        raise Permanent(f"time: {time} is no plausible Unix time of an item")
+
+
+def _refuse_circle(body: Body, parent: Body | None) -> None:
+    """Refuse a parent that is known to stand below this item.
+
+    A reply is younger than what it replies to, so its id is greater. Moderators move comments to newer stories, which
+    have no parent themselves; a newer comment as a parent would close a circle or break the order of the thread.
+    """
+    if parent is None or parent.type in ROOTS:
+        return
+    if parent.parent == body.id:
+        raise Permanent(f"parent: {parent.id} is itself a reply to {body.id}, a circle")
+    if parent.id > body.id:
+        raise Permanent(f"parent: {parent.id} is a {parent.type} newer than {body.id}, which cannot reply to it")
+
+
+def _fit(body: Body, named: tuple[int, ...], notes: list[str]) -> Iterable[int]:
+    """Return the ids that may stand below this item, once each, in order; note the others."""
+    is_root = body.type in ROOTS
+    fit = {kid: None for kid in named if kid > body.id or (is_root and 0 < kid != body.id)}
+    if len(fit) != len(named):
+        unfit = [str(kid) for kid in named if kid not in fit]
+        if unfit:
+            notes.append(f"cannot stand below {body.id}: {', '.join(unfit[:20])}")
+    return fit
