@@ -1,0 +1,130 @@
+"""Bitcoin news: found hourly at two news services and the outlets' own feeds, then summarized and judged."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, SecretStr
+
+from tidings.model.errors import BadInput
+from tidings.model.pipeline import Pipeline, Source
+from tidings.model.publication import IdIndex, Retention
+from tidings.model.urls import canonical_url
+from tidings.pipelines.bitcoin_news.apitube import ApiTube
+from tidings.pipelines.bitcoin_news.article import KIND, PIPELINE
+from tidings.pipelines.bitcoin_news.newsdata import NewsData
+from tidings.pipelines.bitcoin_news.presentation import COLLECTION, announce, articles, first_card, present
+from tidings.pipelines.bitcoin_news.rss import Outlet, source_names
+from tidings.pipelines.bitcoin_news.workflow import article_workflow
+
+DEFAULT_FEEDS = (
+    "https://www.coindesk.com/arc/outboundfeeds/rss/",
+    "https://cointelegraph.com/rss/tag/bitcoin",
+    "https://decrypt.co/feed",
+    "https://www.theblock.co/rss.xml",
+    "https://bitcoinmagazine.com/feed",
+    "https://cryptopotato.com/feed/",
+)
+REMEMBERED_DAYS = 30
+"""How much longer than the article itself its sightings are kept, lest a provider that shows old news seem new."""
+
+
+def _web_address(url: str) -> str:
+    try:
+        return canonical_url(url)
+    except BadInput as error:
+        raise ValueError(str(error)) from error
+
+
+WebAddress = Annotated[str, AfterValidator(_web_address)]
+
+
+class Settings(BaseModel):
+    """What can be set under `[pipelines.bitcoin_news]`."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    every: float = Field(3600, ge=60)
+    """Seconds between two looks at each source."""
+    max_stored_articles: int = Field(500, ge=1, le=10_000)
+    max_pages: int = Field(15, ge=1, le=100)
+    id_index_days: int = Field(30, ge=1, le=365)
+    max_content_chars: int = Field(10_240, ge=500, le=100_000)
+    max_content_fetch_attempts: int = Field(5, ge=1, le=50)
+    shelf_writes_per_day: int = Field(1000, ge=1)
+    feeds: tuple[WebAddress, ...] = DEFAULT_FEEDS
+    language: str = Field("en", pattern=r"^[a-z]{2}$")
+    newsdata_key: SecretStr | None = None
+    newsdata_url: WebAddress = "https://newsdata.io/api/1"
+    newsdata_page_size: int = Field(10, ge=1, le=50)
+    """The free plan allows 10, the others 50."""
+    newsdata_credits_per_day: int = Field(200, ge=1)
+    apitube_key: SecretStr | None = None
+    apitube_url: WebAddress = "https://api.apitube.io/v1"
+    apitube_page_size: int = Field(10, ge=1, le=250)
+    """The free plan allows 10, the others 50 or 250."""
+    apitube_credits_per_day: int = Field(100, ge=1)
+
+
+def build(settings: Settings) -> Pipeline:
+    """Declare the pipeline. The keyed providers are asked only where there is a key."""
+    return Pipeline(
+        name=PIPELINE,
+        title="Bitcoin news",
+        about="News on Bitcoin from news services and outlets' feeds, each with a summary and a sentiment.",
+        workflows={
+            KIND: article_workflow(
+                max_content_chars=settings.max_content_chars,
+                max_content_fetch_attempts=settings.max_content_fetch_attempts,
+            )
+        },
+        sources=tuple(_sources(settings)),
+        collections=(articles(),),
+        presenters={KIND: present},
+        first_cards={KIND: first_card},
+        id_index=IdIndex(COLLECTION, newest=settings.max_stored_articles, days=settings.id_index_days),
+        announce={KIND: announce},
+        retention=(Retention(KIND, by_id_index=True),),
+        shelf_writes_per_day=settings.shelf_writes_per_day,
+    )
+
+
+def endpoints(settings: Settings) -> tuple[str, ...]:
+    """Return the services we call with a key. Feeds and article pages are strangers'."""
+    keyed = ((settings.newsdata_key, settings.newsdata_url), (settings.apitube_key, settings.apitube_url))
+    return tuple(url for key, url in keyed if key is not None)
+
+
+def _sources(settings: Settings) -> list[Source]:
+    keep_days = settings.id_index_days + REMEMBERED_DAYS
+    found: list[Source] = []
+    if settings.newsdata_key is not None:
+        found.append(
+            NewsData(
+                key=settings.newsdata_key,
+                base_url=settings.newsdata_url,
+                every_seconds=settings.every,
+                max_pages=settings.max_pages,
+                page_size=settings.newsdata_page_size,
+                credits_per_day=settings.newsdata_credits_per_day,
+                language=settings.language,
+                keep_days=keep_days,
+            )
+        )
+    if settings.apitube_key is not None:
+        found.append(
+            ApiTube(
+                key=settings.apitube_key,
+                base_url=settings.apitube_url,
+                every_seconds=settings.every,
+                max_pages=settings.max_pages,
+                page_size=settings.apitube_page_size,
+                credits_per_day=settings.apitube_credits_per_day,
+                language=settings.language,
+                keep_days=keep_days,
+            )
+        )
+    feeds = tuple(dict.fromkeys(settings.feeds))
+    for name, url in zip(source_names(feeds), feeds, strict=True):
+        found.append(Outlet(name=name, url=url, every_seconds=settings.every, keep_days=keep_days))
+    return found
