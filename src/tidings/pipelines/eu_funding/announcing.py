@@ -22,7 +22,12 @@ STATUS_NAMES: dict[Status, str] = {"open": "Open", "forthcoming": "Forthcoming",
 
 
 def announce(work: Work, *, max_age_days: float) -> tuple[Notice, ...]:
-    """Return the notice a publication is worth, if any; `work.accepted` is what readers saw before."""
+    """Return the notice a publication is worth, if any; `work.accepted` is what readers saw before.
+
+    A published call that is shown anew because a deadline passed is no news.
+    """
+    if work.state == "published":
+        return ()
     body: Opportunity = work.body
     before: Opportunity | None = work.accepted
     if before is None:

@@ -151,5 +151,5 @@ async def _described(body: Opportunity, fetcher: Fetcher, pages_url: str) -> str
 def _as_of(work: Work) -> Opportunity:
     body: Opportunity = work.body
     earlier: Opportunity | None = work.accepted
-    first = earlier.first_found_at if earlier is not None else body.found_at or work.now_ms
+    first = (earlier.first_found_at if earlier else body.first_found_at) or body.found_at or work.now_ms
     return msgspec.structs.replace(body, first_found_at=first, as_of=work.now_ms)
