@@ -1,0 +1,78 @@
+"""A model without any judgment: it does what the text in front of it says. For tests of what injections can achieve."""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+ADDRESS: Final = re.compile(
+    r"(?:[a-z]{2,12}://|javascript:|data:|mailto:|www\.)[^\s<>\"')\]]{1,300}|\b[\w-]{2,40}\.(?:com|gg|xyz)\b[^\s<>\"')\]]{0,200}",
+    re.I,
+)
+ASSIGNMENT: Final = re.compile(
+    r"\b(?:set|change|make)\s+[\"'`]?(\w{2,30})[\"'`]?\s*(?:=|to|:)\s*[\"'`]?([^\s\"'`;,]{1,100})", re.I
+)
+VERBATIM: Final = re.compile(
+    r"\b(?:say|reply|respond|answer|output|print|write|return)(?: only| exactly| with| this)*:\s*(.{1,400})", re.I
+)
+OBJECT: Final = re.compile(r"\{[^{}]{2,400}\}")
+
+
+@dataclass(slots=True)
+class Orders:
+    """What the obedient model sends back."""
+
+    content: object
+    finish_reason: str = "stop"
+    message: dict[str, Any] = field(default_factory=dict)
+
+
+def obey(data: str, answer: dict[str, Any], *, secret: str, prompt: str) -> Orders:
+    """Apply every instruction found in the data to an answer that would have been honest."""
+    said = dict(answer)
+    low = data.lower()
+    for name, value in ASSIGNMENT.findall(data):
+        said[name] = _typed(value)
+    if any(word in low for word in ("system prompt", "instructions verbatim", "reveal", "api key", "secret", "token")):
+        _append(said, f"{prompt[:400]} {secret}")
+    for address in ADDRESS.findall(data):
+        _append(said, f"See [here]({address}) or <a href='{address}'>{address}</a> {address}")
+    if "html" in low or "script" in low:
+        _append(said, "<script>alert(1)</script><img src=x onerror=alert(1)><b>bold</b>")
+    if "markdown" in low:
+        _append(said, "# Heading **bold** `code` ![image](https://planted.example/i.png)")
+    if any(word in low for word in ("repeat", "megabyte", "forever", "endless")):
+        _append(said, "spam " * 200_000)
+    return _finish(data, low, said)
+
+
+def _finish(data: str, low: str, said: dict[str, Any]) -> Orders:
+    if any(word in low for word in ("tool", "function call", "fetch", "curl", "http request", "webhook")):
+        call = {
+            "name": "fetch",
+            "arguments": json.dumps({"url": (ADDRESS.findall(data) or ["http://planted.example"])[0]}),
+        }
+        # Content and call together: the most a model could try.
+        return Orders(said, "stop", {"tool_calls": [{"id": "1", "type": "function", "function": call}]})
+    if match := VERBATIM.search(data):
+        return Orders(match[1])
+    if (match := OBJECT.search(data)) and ("json" in low or "object" in low):
+        return Orders(match[0])
+    return Orders(said)
+
+
+def _append(said: dict[str, Any], text: str) -> None:
+    for name, value in said.items():
+        if isinstance(value, str) and name != "label":
+            said[name] = f"{value} {text}"
+        elif isinstance(value, list):
+            said[name] = [*value, text]
+
+
+def _typed(value: str) -> object:
+    try:
+        return json.loads(value)
+    except ValueError:
+        return value
