@@ -1,0 +1,245 @@
+from __future__ import annotations
+
+import pytest
+from tests.unit.serve.asgi import Client
+from tests.unit.serve.world import World
+
+from tidings.serve.access import RANKS
+from tidings.serve.parts import Rates
+from tidings.serve.rates import Rate
+from tidings.serve.server import Application, build
+
+STATUS = "/api/v1/status"
+REVIVE = "/api/v1/dead-letters/revive"
+EVERYTHING = {"all": True}
+
+
+def outside(world: World, token: str | None = None, **changes: object) -> Client:
+    parts = world.parts(loopback=False, hosts=frozenset({"tidings.example"}), **changes)
+    return Client(build(parts), host="tidings.example", token=token, peer="203.0.113.9")
+
+
+async def test_reads_are_open_on_loopback(client: Client):
+    assert (await client.get(STATUS)).status == 200
+
+
+async def test_reads_elsewhere_need_a_token(world: World):
+    assert (await outside(world).get(STATUS)).status == 401
+    assert (await outside(world, "nobody's").get(STATUS)).status == 401
+    assert (await outside(world, "reader").get(STATUS)).status == 200
+
+
+async def test_a_configured_name_is_no_loopback_name_even_behind_a_proxy(world: World):
+    app = build(world.parts(loopback=True, hosts=frozenset({"tidings.example"})))
+
+    assert (await Client(app, host="tidings.example").get(STATUS)).status == 401
+    assert (await Client(app, host="localhost:8000").get(STATUS)).status == 200
+    assert (await Client(app, host="[::1]:8000").get(STATUS)).status == 200
+
+
+async def test_writes_need_the_right_scope_even_on_loopback(client: Client, world: World):
+    nobody = await client.post(REVIVE, EVERYTHING)
+    reader = await client.post(REVIVE, EVERYTHING, headers={"authorization": "Bearer reader"})
+    sender = await client.post(REVIVE, EVERYTHING, headers={"authorization": "Bearer sender"})
+    operator = await client.post(REVIVE, EVERYTHING, headers={"authorization": "Bearer operator"})
+
+    assert [each.status for each in (nobody, reader, sender, operator)] == [401, 403, 403, 200]
+    assert nobody.headers["www-authenticate"].startswith("Bearer")
+    assert "tidings token create --scope operate" in nobody.json["help"]
+    assert len(world.desk.acts) == 1
+
+
+async def test_the_demo_on_loopback_asks_for_no_token(world: World):
+    inside = Client(build(world.parts(is_demo=True)))
+    outside_demo = outside(world, is_demo=True)
+
+    assert (await inside.post(REVIVE, EVERYTHING)).status == 200
+    assert (await outside_demo.post(REVIVE, EVERYTHING)).status == 401
+
+
+async def test_every_scoped_operation_refuses_nobody_and_lesser_scopes(world: World):
+    app = build(world.parts(loopback=False, hosts=frozenset({"tidings.example"})))
+    assert isinstance(app, Application)
+    tokens = {"read": "reader", "ingest": "sender", "operate": "operator"}
+    checked = 0
+    for operation in app.operations:
+        if operation.scope == "public" or operation.is_page:
+            continue
+        path = operation.path.replace("{id:path}", "1").replace("{id}", "1")
+        for name in ("pipeline", "name", "source", "channel"):
+            path = path.replace(f"{{{name}}}", "x")
+        nobody = Client(app, host="tidings.example")
+        assert (await nobody.send(operation.method, path)).status == 401, path
+        for scope, token in tokens.items():
+            if RANKS[scope] < RANKS[operation.scope]:
+                lesser = Client(app, host="tidings.example", token=token)
+                assert (await lesser.send(operation.method, path)).status == 403, path
+                checked += 1
+    assert checked > 10
+
+
+async def test_every_route_was_declared_with_a_scope(world: World):
+    app = build(world.parts())
+    assert isinstance(app, Application)
+
+    assert len(app.routes) == len(app.operations)
+    assert all(operation.scope in RANKS for operation in app.operations)
+    assert all(operation.scope != "public" for operation in app.operations if operation.path.startswith("/api/"))
+
+
+@pytest.mark.parametrize("host", ["evil.example", "127.0.0.1.evil.example", "", "localhost.", "127.0.0.2", "[::2]:80"])
+async def test_an_unexpected_host_is_refused_for_reads_too(world: World, host: str):
+    client = Client(build(world.parts()), host=host)
+
+    for path in (STATUS, "/healthz", "/nowhere", "/api/v1/bitcoin_news/articles"):
+        answer = await client.get(path)
+        assert answer.status == 400
+        assert answer.headers["content-type"] == "application/problem+json"
+        assert "evil" not in answer.text
+
+
+async def test_a_hot_answer_is_not_given_to_an_unexpected_host(client: Client):
+    path = "/api/v1/bitcoin_news/articles"
+    await client.get(path)
+
+    assert (await client.get(path, headers={"host": "evil.example"})).status == 400
+
+
+async def test_a_hot_answer_is_not_given_to_a_stranger(world: World):
+    app = build(world.parts(loopback=False, hosts=frozenset({"tidings.example"})))
+    path = "/api/v1/bitcoin_news/articles"
+    reader = Client(app, host="tidings.example", token="reader")
+
+    assert (await reader.get(path)).status == 200
+    assert (await reader.get(path)).status == 200
+    assert (await Client(app, host="tidings.example").get(path)).status == 401
+    assert (await Client(app, host="tidings.example", token="wrong").get(path)).status == 401
+
+
+@pytest.mark.parametrize(
+    ("headers", "status"),
+    [
+        ({}, 200),
+        ({"sec-fetch-site": "same-origin"}, 200),
+        ({"sec-fetch-site": "none"}, 200),
+        ({"sec-fetch-site": "cross-site"}, 403),
+        ({"sec-fetch-site": "same-site"}, 403),
+        ({"origin": "http://127.0.0.1:8000"}, 200),
+        ({"origin": "http://127.0.0.1:9999"}, 403),
+        ({"origin": "https://evil.example"}, 403),
+        ({"origin": "null"}, 403),
+        ({"origin": "https://evil.example", "sec-fetch-site": "cross-site"}, 403),
+    ],
+)
+async def test_writes_of_foreign_pages_are_refused(world: World, headers: dict[str, str], status: int):
+    client = Client(build(world.parts(is_demo=True)))
+
+    assert (await client.post(REVIVE, EVERYTHING, headers=headers)).status == status
+
+
+async def test_every_answer_carries_the_security_headers(client: Client):
+    paths = ["/healthz", "/api/v1/bitcoin_news/articles", "/nowhere", "/api/v1/items/999", "/metrics"]
+    for path in [*paths, *paths]:
+        headers = (await client.get(path)).headers
+        assert headers["content-security-policy"].startswith("default-src 'none'")
+        assert headers["x-content-type-options"] == "nosniff"
+        assert headers["referrer-policy"] == "no-referrer"
+        assert headers["cross-origin-opener-policy"] == "same-origin"
+        assert headers["cross-origin-resource-policy"] == "same-origin"
+        assert "access-control-allow-origin" not in headers
+
+
+async def test_cross_origin_reads_are_for_named_origins(world: World):
+    client = Client(build(world.parts(cors_origins=frozenset({"https://app.example"}))))
+
+    known = await client.get(STATUS, headers={"origin": "https://app.example"})
+    unknown = await client.get(STATUS, headers={"origin": "https://evil.example"})
+    preflight = await client.send(
+        "OPTIONS",
+        "/api/v1/hacker_news/items",
+        headers={"origin": "https://app.example", "access-control-request-method": "POST"},
+    )
+
+    assert known.headers["access-control-allow-origin"] == "https://app.example"
+    assert "access-control-allow-origin" not in unknown.headers
+    assert "access-control-allow-credentials" not in known.headers
+    assert preflight.status == 204
+    assert "authorization" in preflight.headers["access-control-allow-headers"].lower()
+
+
+async def test_cross_origin_answers_carry_the_header_when_hot_too(world: World):
+    client = Client(build(world.parts(cors_origins=frozenset({"https://app.example"}))))
+    path = "/api/v1/bitcoin_news/articles"
+    await client.get(path)
+
+    hot = await client.get(path, headers={"origin": "https://app.example"})
+
+    assert hot.headers["access-control-allow-origin"] == "https://app.example"
+
+
+async def test_too_many_requests_are_told_when_to_come_back(world: World):
+    client = outside(world, "reader", rates=Rates(reads_per_minute=3))
+
+    statuses = [(await client.get(STATUS)).status for _ in range(4)]
+    last = await client.get(STATUS)
+
+    assert statuses == [200, 200, 200, 429]
+    assert 1 <= int(last.headers["retry-after"]) <= 21
+
+
+async def test_hot_answers_are_limited_too(world: World):
+    client = outside(world, "reader", rates=Rates(reads_per_minute=3))
+
+    statuses = [(await client.get("/api/v1/bitcoin_news/articles")).status for _ in range(5)]
+
+    assert statuses[:3] == [200, 200, 200]
+    assert statuses[-1] == 429
+
+
+def test_a_rate_refills_evenly():
+    now = 0.0
+    rate = Rate(60, monotonic=lambda: now)
+    assert all(rate.wait_seconds("a") == 0 for _ in range(60))
+
+    assert 0 < rate.wait_seconds("a") <= 1
+    assert rate.wait_seconds("b") == 0
+    now = 1.0
+    assert rate.wait_seconds("a") == 0
+    assert rate.wait_seconds("a") > 0
+
+
+async def test_a_revoked_token_stops_working_within_seconds(world: World):
+    client = outside(world, "reader")
+    assert (await client.get(STATUS)).status == 200
+    del world.desk.tokens["reader"]
+    fresh = outside(world, "reader")
+
+    assert (await fresh.get(STATUS)).status == 401
+
+
+async def test_a_server_below_a_path_answers_with_and_without_it(world: World):
+    client = Client(build(world.parts(root_path="/tidings")))
+
+    assert (await client.get("/tidings/healthz")).status == 200
+    assert (await client.get("/healthz")).status == 200
+
+
+async def test_errors_of_ours_tell_nothing(world: World):
+    def broken() -> None:
+        raise RuntimeError("the secret is 42")
+
+    world.desk.status = broken  # type: ignore[method-assign,assignment]
+
+    answer = await Client(build(world.parts())).get(STATUS)
+
+    assert answer.status == 500
+    assert "42" not in answer.text
+    assert world.observed[-1] == (STATUS, 500)
+
+
+async def test_methods_that_are_not_there_are_named(client: Client):
+    answer = await client.send("DELETE", "/api/v1/status")
+
+    assert answer.status == 405
+    assert "GET" in answer.headers["allow"]
+    assert answer.headers["content-type"] == "application/problem+json"
