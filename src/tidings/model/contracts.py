@@ -60,6 +60,7 @@ class Intake(Protocol):
         source: str | None = None,
         cursor: Any = None,
         mark: Any = None,
+        completes: bool = False,
     ) -> Appended:
         """Write what is new or changed, with the source's cursor (and mark), in one transaction."""
         ...
@@ -85,9 +86,9 @@ class Items(Protocol):
     """The remembered items and who may act on them."""
 
     def claim(
-        self, pipeline: str, lane: str, limit: int, owner: str, lease_seconds: float
+        self, pipeline: str, lane: str, limit: int, owner: str, lease_seconds: float, *, in_order: bool = False
     ) -> list[Lease]:
-        """Lease up to `limit` due items: by priority and newest first, with a share for the oldest."""
+        """Lease up to `limit` due items: by priority and newest first, with a share for the oldest; or all by age."""
         ...
 
     def heartbeat(self, leases: Sequence[tuple[int, int]], lease_seconds: float) -> set[int]:
@@ -102,12 +103,16 @@ class Items(Protocol):
         """Give leases back unused, with their attempt."""
         ...
 
+    def were_settled(self, leases: Sequence[tuple[int, int]]) -> set[int]:
+        """Tell which leases (id, token) were closed: read back after a COMMIT whose reply was lost."""
+        ...
+
     def prefetch(self, pipeline: str, refs: Sequence[str]) -> dict[str, bytes]:
         """Return the accepted (or else working) bodies of other items by ref."""
         ...
 
-    def next_due_ms(self, pipelines: Sequence[str]) -> int | None:
-        """Return how long until something is due (0: now), or None when nothing waits for time."""
+    def next_due_ms(self, pipelines: Sequence[str], lanes: Sequence[str]) -> int | None:
+        """Return how long until something is due (0: now) in the lanes, or None when nothing waits for time."""
         ...
 
     def sweep(self, limit: int = 500) -> Swept:

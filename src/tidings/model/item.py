@@ -96,6 +96,7 @@ class Lease:
     lease_until: int
     failing_since: int | None
     lost_leases: int
+    state_since: int
     body: bytes
     accepted: bytes | None
     """The body readers see, where an earlier revision was accepted."""

@@ -44,8 +44,6 @@ class Work:
     """No side effect may start after this instant of `time.monotonic()`."""
     item_id: int = 0
     lost_leases: int = 0
-    """How often a worker vanished while it worked on this item in this state: an effect may have begun each time."""
-    lost_leases: int = 0
     """How many leases ran out here since the last settle or revive; for a delivery each may have been a send."""
     state_since_ms: int = 0
     """When the item came to its state, or was revived into it; 0 where nobody knows."""

@@ -33,9 +33,14 @@ class ItemStore:
         self._pipelines = pipelines
         self._on_work = on_work
 
-    def claim(self, pipeline: str, lane: str, limit: int, owner: str, lease_seconds: float) -> list[Lease]:
-        """Lease up to `limit` due items: by priority and newest first, with a share for the oldest."""
-        share = int(limit * OLDEST_SHARE)
+    def claim(
+        self, pipeline: str, lane: str, limit: int, owner: str, lease_seconds: float, *, in_order: bool = False
+    ) -> list[Lease]:
+        """Lease up to `limit` due items: by priority and newest first, with a share for the oldest.
+
+        `in_order` leases by age alone, for lanes whose effects people see in a row.
+        """
+        share = limit if in_order else int(limit * OLDEST_SHARE)
         asked = {"pipeline": pipeline, "lane": lane, "owner": owner, "lease_ms": round(lease_seconds * 1000)}
         with self._database.transaction() as tx:
             rows: list[Row] = []
@@ -53,8 +58,25 @@ class ItemStore:
         if self._database.dialect == "sqlite" and rows:
             rows = _with_bodies(tx, rows)
         return [
-            Lease(i, pipeline, k, y, s, t, a, v, r, n, u, f, lost, bytes(body or b"null"), bytes(old) if old else None)
-            for i, k, y, s, t, a, v, r, n, u, f, lost, _, body, old in rows
+            Lease(
+                i,
+                pipeline,
+                k,
+                y,
+                s,
+                t,
+                a,
+                v,
+                r,
+                n,
+                u,
+                f,
+                lost,
+                since,
+                bytes(body or b"null"),
+                bytes(old) if old else None,
+            )
+            for i, k, y, s, t, a, v, r, n, u, f, lost, since, _, body, old in rows
         ]
 
     def heartbeat(self, leases: Sequence[tuple[int, int]], lease_seconds: float) -> set[int]:
@@ -86,7 +108,6 @@ class ItemStore:
             held = [s for s in ordered if s.id in returned]
             born = self._write_effects(tx, held) if held else 0
             begin_waiting(tx, self._pipelines, _waiting(held, returned))
-        self._on_work()
         done = frozenset(returned)
         return Settled(done, frozenset(s.id for s in settlements) - done, born)
 
@@ -159,10 +180,14 @@ class ItemStore:
             ],
         )
 
-    def next_due_ms(self, pipelines: Sequence[str]) -> int | None:
-        """Return how long until something is due (0: now), or None when nothing waits for time."""
+    def next_due_ms(self, pipelines: Sequence[str], lanes: Sequence[str]) -> int | None:
+        """Return how long until something is due (0: now) in the lanes, or None when nothing waits for time."""
+        waits: list[int] = []
         with self._database.reading() as tx:
-            waits = [row[0] for name in pipelines if (row := tx.one("next_due", pipeline=name)) and row[0] is not None]
+            for pipeline in pipelines:
+                for lane in lanes:
+                    row = tx.one("next_due", pipeline=pipeline, lane=lane)
+                    waits += [row[0]] if row and row[0] is not None else []
         return max(0, min(waits)) if waits else None
 
     def prefetch(self, pipeline: str, refs: Sequence[str]) -> dict[str, bytes]:
@@ -210,10 +235,10 @@ def _lookups(tx: Tx, asked: list[tuple[Any, ...]]) -> list[Row]:
 
 def _with_bodies(tx: Tx, rows: list[Row]) -> list[Row]:
     asked = [(row[0], row[6]) for row in rows]
-    asked += [(row[0], row[12]) for row in rows if row[12] is not None and row[12] != row[6]]
+    asked += [(row[0], row[13]) for row in rows if row[13] is not None and row[13] != row[6]]
     bodies = {(item, revision): body for item, revision, body in tx.many("read_bodies", asked)}
     return [
-        (*row, bodies.get((row[0], row[6])), bodies.get((row[0], row[12])) if row[12] != row[6] else None)
+        (*row, bodies.get((row[0], row[6])), bodies.get((row[0], row[13])) if row[13] != row[6] else None)
         for row in rows
     ]
 

@@ -131,7 +131,7 @@ SET lease_owner = :owner, lease_token = lease_token + 1, lease_until = tidings_n
 FROM due
 WHERE items.id = due.id
 RETURNING items.id, kind, key, state, lease_token, attempts, revision, priority, tidings_now(), lease_until,
-    failing_since, lost_leases, accepted_revision;
+    failing_since, lost_leases, state_since, accepted_revision;
 
 -- name: claim_oldest_items
 -- The oldest's share of a claim.
@@ -147,7 +147,7 @@ SET lease_owner = :owner, lease_token = lease_token + 1, lease_until = tidings_n
 FROM due
 WHERE items.id = due.id
 RETURNING items.id, kind, key, state, lease_token, attempts, revision, priority, tidings_now(), lease_until,
-    failing_since, lost_leases, accepted_revision;
+    failing_since, lost_leases, state_since, accepted_revision;
 
 -- name: read_bodies
 -- params: item revision
@@ -208,9 +208,15 @@ WHERE id = :id AND lease_token = :token AND state = :state
 RETURNING id;
 
 -- name: next_due
--- When the next item of a pipeline becomes due.
-SELECT min(due_at) - tidings_now() FROM items
-WHERE pipeline = :pipeline AND due_at IS NOT NULL AND lease_until IS NULL;
+-- When the next item of a lane becomes due; each priority is one look into the index.
+SELECT min(due_at) - tidings_now() FROM (
+    SELECT (SELECT min(due_at) FROM items WHERE pipeline = :pipeline AND lane = :lane AND priority = 0
+        AND due_at IS NOT NULL AND lease_until IS NULL) AS due_at
+    UNION ALL SELECT (SELECT min(due_at) FROM items WHERE pipeline = :pipeline AND lane = :lane AND priority = 1
+        AND due_at IS NOT NULL AND lease_until IS NULL)
+    UNION ALL SELECT (SELECT min(due_at) FROM items WHERE pipeline = :pipeline AND lane = :lane AND priority = 2
+        AND due_at IS NOT NULL AND lease_until IS NULL)
+) AS firsts;
 
 -- name: item
 SELECT id, pipeline, kind, key, fingerprint, state, standing, lane, priority, due_at, attempts, lost_leases, lease_owner,

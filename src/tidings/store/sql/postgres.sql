@@ -97,7 +97,7 @@ WITH claimed AS (
         LIMIT :limit
         FOR UPDATE SKIP LOCKED))
     RETURNING id, kind, key, state, lease_token, attempts, revision, priority, tidings_now() AS now, lease_until,
-        failing_since, lost_leases, accepted_revision
+        failing_since, lost_leases, state_since, accepted_revision
 )
 SELECT claimed.*, b.body, a.body FROM claimed
 LEFT JOIN bodies b ON b.item = claimed.id AND b.revision = claimed.revision
@@ -116,7 +116,7 @@ WITH claimed AS (
         LIMIT :limit
         FOR UPDATE SKIP LOCKED))
     RETURNING id, kind, key, state, lease_token, attempts, revision, priority, tidings_now() AS now, lease_until,
-        failing_since, lost_leases, accepted_revision
+        failing_since, lost_leases, state_since, accepted_revision
 )
 SELECT claimed.*, b.body, a.body FROM claimed
 LEFT JOIN bodies b ON b.item = claimed.id AND b.revision = claimed.revision

@@ -1,0 +1,272 @@
+"""The poller: asks each source when it is due, and appends what it finds page by page."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Any, Protocol
+
+from cronsim import CronSim, CronSimError
+
+from tidings.model.contracts import Executor, Intake, Kit
+from tidings.model.errors import Misconfigured, SlowDown, StoreUnavailable, TidingsError, Transient
+from tidings.model.item import Appended
+from tidings.model.pipeline import Page, Pipeline, Run, Schedule, Source
+from tidings.model.views import RunView
+from tidings.watch.logs import Seldom, event
+from tidings.watch.metrics import Metrics
+
+LEASE_SECONDS = 300.0
+BACKOFF_BASE_SECONDS = 30.0
+BACKOFF_CAP_SECONDS = 6 * 3600.0
+PAGES_MAX = 10_000
+POLL_SECONDS = 1.0
+
+
+class Turn(Protocol):
+    """The right to ask a source now."""
+
+    @property
+    def failures(self) -> int:
+        """How often in a row the source has failed."""
+        ...
+
+
+class Schedules(Protocol):
+    """Who asks which source when."""
+
+    def declare(self, source: str, pipeline: str) -> None:
+        """Make a source known."""
+        ...
+
+    def claim(self, source: str, owner: str, lease_seconds: float, *, force: bool = False) -> Any:
+        """Take the turn, or return None."""
+        ...
+
+    def beat(self, turn: Any, lease_seconds: float) -> bool:
+        """Prolong a turn."""
+        ...
+
+    def close(self, turn: Any, run: RunView, *, next_in_seconds: float) -> None:
+        """End a turn."""
+        ...
+
+    def next_in_ms(self) -> int | None:
+        """Return how long until a source is due."""
+        ...
+
+
+@dataclass(slots=True)
+class _Tally:
+    """What a run has found so far."""
+
+    found: int = 0
+    appended: Appended = field(default_factory=Appended)
+    rejected: int = 0
+    trimmed: int = 0
+    pages: int = 0
+    credits: int = 0
+    notes: list[str] = field(default_factory=list)
+    next_check_seconds: float | None = None
+
+
+class Poller:
+    """Asks the sources of all pipelines; one owner per source across machines."""
+
+    def __init__(
+        self,
+        *,
+        pipelines: Mapping[str, Pipeline],
+        schedules: Schedules,
+        intake: Intake,
+        executor: Executor,
+        kit: Kit,
+        owner: str,
+        now_ms: Callable[[], int],
+        rng: random.Random | None = None,
+        metrics: Metrics | None = None,
+    ) -> None:
+        self._pipelines = pipelines
+        self._schedules = schedules
+        self._intake = intake
+        self._executor = executor
+        self._kit = kit
+        self._owner = owner
+        self._now_ms = now_ms
+        self._rng = rng or random.Random()
+        self._metrics = metrics
+        self._sources = {s.name: (p, s) for p in pipelines.values() for s in p.sources}
+        self._seldom = Seldom()
+
+    async def run(self, stop: asyncio.Event) -> None:
+        """Ask sources as they become due until `stop` is set."""
+        await self.declare()
+        asking: dict[str, asyncio.Task[RunView | None]] = {}
+        while not stop.is_set():
+            for name in self._sources:
+                if name not in asking or asking[name].done():
+                    asking[name] = asyncio.create_task(self._ask_quietly(name))
+            await asyncio.gather(*[t for t in asking.values() if t.done()], return_exceptions=True)
+            try:
+                async with asyncio.timeout(POLL_SECONDS):
+                    await stop.wait()
+            except TimeoutError:
+                pass
+        for task in asking.values():
+            task.cancel()
+        await asyncio.gather(*asking.values(), return_exceptions=True)
+
+    async def declare(self) -> None:
+        """Make every source known to the store."""
+        for name, (pipeline, source) in self._sources.items():
+            check_schedule(source)
+            await self._executor.write(self._schedules.declare, name, pipeline.name)
+
+    async def _ask_quietly(self, name: str) -> RunView | None:
+        try:
+            return await self.ask(name)
+        except StoreUnavailable as error:
+            self._seldom.event("store unavailable", error=str(error))
+            return None
+
+    async def ask(self, name: str, *, force: bool = False, options: Mapping[str, Any] | None = None) -> RunView | None:
+        """Ask one source now if it is due (or forced) and nobody else does; return the run's record."""
+        pipeline, source = self._sources[name]
+        turn = await self._executor.write(self._schedules.claim, name, self._owner, LEASE_SECONDS, force=force)
+        if turn is None:
+            return None
+        started_at = await self._executor.read(self._now_ms)
+        tally = _Tally()
+        error: str | None = None
+        wait: float | None = None
+        try:
+            tally.trimmed = await self._executor.write(self._intake.trim, pipeline.name)
+            await self._read_pages(pipeline, source, turn, tally, started_at, options or {})
+        except asyncio.CancelledError:
+            await self._close(source, turn, self._view(name, started_at, tally, "stopped"), 0.0)
+            raise
+        except SlowDown as slow:
+            tally.notes.append(str(slow))
+            wait = slow.retry_after_seconds
+        except TidingsError as failure:
+            error, wait = str(failure), _asked_wait(failure)
+        except Exception as failure:  # noqa: BLE001  # a source's surprise must not end the poller
+            error = f"{type(failure).__name__}: {failure}"
+        view = self._view(name, started_at, tally, error)
+        await self._close(source, turn, view, self._next_in(source.schedule, turn.failures, tally, error, wait))
+        return view
+
+    async def _read_pages(
+        self, pipeline: Pipeline, source: Source, turn: Turn, tally: _Tally, now_ms: int, options: Mapping[str, Any]
+    ) -> None:
+        """Append page by page; the last one is held back a moment so that the mark commits with it."""
+        cursor, mark, completed = await self._executor.read(self._intake.cursor, source.name)
+        run = Run(source.name, now_ms, cursor, mark, not completed, options)
+        held: Page | None = None
+        new_mark: Any = None
+        async for page in source.pages(run, self._kit):
+            if held is not None:
+                await self._append(pipeline, source, held, tally)
+                await self._executor.write(self._schedules.beat, turn, LEASE_SECONDS)
+            held = page
+            new_mark = page.mark if page.mark is not None else new_mark
+            tally.next_check_seconds = page.next_check_seconds or tally.next_check_seconds
+            if tally.pages >= PAGES_MAX:
+                break
+        await self._append(pipeline, source, held or Page(()), tally, mark=new_mark, completes=not options)
+
+    async def _append(
+        self, pipeline: Pipeline, source: Source, page: Page, tally: _Tally, mark: Any = None, completes: bool = False
+    ) -> None:
+        appended = await self._executor.write(
+            self._intake.append,
+            pipeline.name,
+            page.findings,
+            source=source.name,
+            cursor=page.cursor,
+            mark=mark,
+            completes=completes,
+        )
+        tally.pages += 1
+        tally.found += len(page.findings)
+        tally.appended += appended
+        tally.rejected += len(page.rejected)
+        tally.credits += page.credits
+        if page.note:
+            tally.notes.append(page.note)
+        for rejected in page.rejected[:20]:
+            event("entry rejected", source=source.name, line=rejected.line, reason=rejected.reason)
+
+    def _view(self, name: str, started_at: int, tally: _Tally, error: str | None) -> RunView:
+        return RunView(
+            source=name,
+            started_at=started_at,
+            found=tally.found,
+            new=tally.appended.new,
+            changed=tally.appended.changed,
+            unchanged=tally.appended.unchanged,
+            rejected=tally.rejected,
+            trimmed=tally.trimmed,
+            pages=tally.pages,
+            credits=tally.credits,
+            error=error,
+            note="; ".join(dict.fromkeys(tally.notes))[:500] or None,
+        )
+
+    async def _close(self, source: Source, turn: Turn, view: RunView, next_in_seconds: float) -> None:
+        await self._executor.write(self._schedules.close, turn, view, next_in_seconds=next_in_seconds)
+        event(
+            "discovered",
+            source=source.name,
+            found=view.found,
+            new=view.new,
+            changed=view.changed,
+            unchanged=view.unchanged,
+            rejected=view.rejected,
+            trimmed=view.trimmed,
+            pages=view.pages,
+            credits=view.credits,
+            error=view.error,
+            next_in_seconds=round(next_in_seconds, 1),
+        )
+        if self._metrics is not None and view.credits:
+            self._metrics.credits.labels(source.name).inc(view.credits)
+
+    def _next_in(
+        self, schedule: Schedule, failures: int, tally: _Tally, error: str | None, wait: float | None
+    ) -> float:
+        """Return how long until the next run: the schedule's time, a source's wish, or backoff after a failure."""
+        if error is None:
+            planned = seconds_until_due(schedule, datetime.now(UTC))
+            wished = tally.next_check_seconds if wait is None else wait
+            return planned if wished is None else max(1.0, wished)
+        backoff = min(BACKOFF_CAP_SECONDS, BACKOFF_BASE_SECONDS * 2.0 ** min(failures, 20))
+        backoff *= 1 + 0.2 * self._rng.uniform(-1, 1)
+        return max(backoff, wait or 0.0)
+
+
+def _asked_wait(failure: TidingsError) -> float | None:
+    return failure.retry_after_seconds if isinstance(failure, Transient) else None
+
+
+def check_schedule(source: Source) -> None:
+    """Refuse a schedule that never comes."""
+    schedule = source.schedule
+    if schedule.cron is not None:
+        try:
+            next(CronSim(schedule.cron, datetime.now(UTC)))
+        except (CronSimError, StopIteration) as error:
+            raise Misconfigured(f"{source.name}: {schedule.cron!r} is no cron expression: {error}") from error
+    elif schedule.every_seconds is None or schedule.every_seconds <= 0:
+        raise Misconfigured(f"{source.name}: a schedule needs every_seconds above 0, or a cron expression")
+
+
+def seconds_until_due(schedule: Schedule, now: datetime) -> float:
+    """Return how long until the schedule's next time."""
+    if schedule.cron is not None:
+        return float((next(CronSim(schedule.cron, now)) - now).total_seconds())
+    assert schedule.every_seconds is not None
+    return schedule.every_seconds

@@ -1,0 +1,424 @@
+"""One attempt: choose the transition, run its processor, say how it ended. Pure runs are fused."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import time
+import traceback
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import msgspec
+
+from tidings.model.contracts import Kit
+from tidings.model.errors import Ambiguous, Misconfigured, Permanent, SlowDown, Transient
+from tidings.model.item import Finding, Lease, Link, Step
+from tidings.model.outcome import Advance, Outcome, Postpone, Reject
+from tidings.model.pipeline import Pipeline
+from tidings.model.publication import Notice, Presentation
+from tidings.model.settlement import Settlement
+from tidings.model.workflow import STEPS_MAX, Transition, Work, Workflow, name_of
+
+DEADLINE_SHARE = 0.9
+MISCONFIGURED_PARK_SECONDS = 900.0
+STACK_CHARS_MAX = 4_000
+
+Deliver = Callable[[Work, tuple[Notice, ...]], tuple[Finding, ...]]
+"""Makes delivery findings of notices, by the configured routes."""
+Decode = Callable[[bytes], Any]
+_encode = msgspec.json.Encoder().encode
+
+
+def no_deliveries(_: Work, __: tuple[Notice, ...]) -> tuple[Finding, ...]:
+    """Announce nothing: no route is configured."""
+    return ()
+
+
+@dataclass(slots=True)
+class _Course:
+    """What one attempt has gathered so far."""
+
+    lease: Lease
+    work: Work
+    state: str
+    body: Any = None
+    links: tuple[Link, ...] | None = None
+    children: tuple[Finding, ...] = ()
+    steps: list[Step] = field(default_factory=list)
+    due_at: int | None = None
+    accepts: bool = False
+    presentation: Presentation | None = None
+
+
+class Runner:
+    """Runs attempts of every declared pipeline."""
+
+    def __init__(
+        self,
+        pipelines: Mapping[str, Pipeline],
+        *,
+        deliver: Deliver = no_deliveries,
+        rng: random.Random | None = None,
+    ) -> None:
+        self._pipelines = pipelines
+        self._deliver = deliver
+        self._rng = rng or random.Random()
+        self._decoders: dict[tuple[str, str], Decode] = {
+            (p.name, kind): msgspec.json.Decoder(w.body if w.body is not None else Any).decode
+            for p in pipelines.values()
+            for kind, w in p.workflows.items()
+        }
+
+    def workflow_of(self, lease: Lease) -> Workflow | None:
+        """Return the workflow a lease's item follows, or None for a kind nobody here knows."""
+        pipeline = self._pipelines.get(lease.pipeline)
+        return pipeline.workflows.get(lease.kind) if pipeline else None
+
+    def waits(self, lease: Lease) -> bool:
+        """Tell whether the next transition's processor waits (and so needs the event loop)."""
+        workflow = self.workflow_of(lease)
+        return workflow is not None and any(not t.is_pure for t in workflow.next_from(lease.state))
+
+    def prefetches(self, lease: Lease) -> tuple[Work, list[str]] | None:
+        """Return the refs an attempt needs of other items, where its transition declares any."""
+        workflow = self.workflow_of(lease)
+        if workflow is None:
+            return None
+        for transition in workflow.next_from(lease.state):
+            if transition.prefetch is not None:
+                work = self._work(lease, 0)
+                return work, list(transition.prefetch(work))
+        return None
+
+    def decode(self, pipeline: str, kind: str, body: bytes) -> Any:
+        """Decode a body to its kind's type."""
+        return self._decoders[pipeline, kind](body)
+
+    def run_pure(self, lease: Lease, lease_seconds: float, related: dict[str, Any] | None = None) -> Settlement:
+        """Make one attempt whose processors never wait."""
+        course = self._begin(lease, lease_seconds, related)
+        if isinstance(course, Settlement):
+            return course
+        try:
+            while True:
+                transition = self._choose(course)
+                if transition is None:
+                    return self._refused(course)
+                outcome = self._perform(course, transition)
+                if not isinstance(outcome, Advance):
+                    return self._ended(course, transition, outcome)
+                if not self._goes_on(course):
+                    return self._advanced(course)
+        except Exception as error:  # noqa: BLE001  # the runner is where surprises are recorded
+            return self._failed(course, error)
+
+    async def run_waiting(
+        self, lease: Lease, kit: Kit, lease_seconds: float, related: dict[str, Any] | None = None
+    ) -> Settlement:
+        """Make one attempt with a processor that waits, then the pure ones that follow it."""
+        course = self._begin(lease, lease_seconds, related)
+        if isinstance(course, Settlement):
+            return course
+        try:
+            transition = self._choose(course)
+            if transition is None:
+                return self._refused(course)
+            if transition.is_pure:
+                outcome = self._perform(course, transition)
+            else:
+                outcome = await self._perform_waiting(course, transition, kit)
+            if not isinstance(outcome, Advance):
+                return self._ended(course, transition, outcome)
+        except asyncio.CancelledError:
+            raise
+        except Exception as error:  # noqa: BLE001  # the runner is where surprises are recorded
+            return self._failed(course, error)
+        return self._advanced(course)
+
+    def _begin(self, lease: Lease, lease_seconds: float, related: dict[str, Any] | None) -> _Course | Settlement:
+        workflow = self.workflow_of(lease)
+        if workflow is None or lease.state not in workflow.states:
+            what = f"unknown kind {lease.kind}" if workflow is None else f"unknown state {lease.state}"
+            return self._parked_unknown(lease, what)
+        try:
+            work = self._work(lease, lease_seconds)
+        except (msgspec.DecodeError, msgspec.ValidationError) as error:
+            return self._unreadable(lease, workflow, error)
+        if related:
+            work.related = related
+        return _Course(lease, work, lease.state)
+
+    def _work(self, lease: Lease, lease_seconds: float) -> Work:
+        decode = self._decoders[lease.pipeline, lease.kind]
+        return Work(
+            lease.pipeline,
+            lease.kind,
+            lease.key,
+            lease.state,
+            lease.attempts,
+            lease.revision,
+            lease.granted_at,
+            decode(lease.body),
+            decode(lease.accepted) if lease.accepted is not None else None,
+            deadline=time.monotonic() + lease_seconds * DEADLINE_SHARE,
+            item_id=lease.id,
+            lost_leases=lease.lost_leases,
+            state_since_ms=lease.state_since,
+        )
+
+    def _choose(self, course: _Course) -> Transition | None:
+        """Return the first transition whose criterion holds."""
+        workflow = self.workflow_of(course.lease)
+        assert workflow is not None
+        for transition in workflow.next_from(course.state):
+            if transition.criterion is None or transition.criterion(course.work):
+                return transition
+        return None
+
+    def _perform(self, course: _Course, transition: Transition) -> Outcome:
+        started = time.perf_counter()
+        outcome = transition.processor(course.work) if transition.processor else Advance()
+        self._take(course, transition, outcome, started)  # type: ignore[arg-type]  # pure: never an awaitable
+        return outcome  # type: ignore[return-value]
+
+    async def _perform_waiting(self, course: _Course, transition: Transition, kit: Kit) -> Outcome:
+        started = time.perf_counter()
+        assert transition.processor is not None
+        outcome: Outcome = await transition.processor(course.work, kit)  # type: ignore[misc,call-arg]
+        self._take(course, transition, outcome, started)
+        return outcome
+
+    def _take(self, course: _Course, transition: Transition, outcome: Outcome, started: float) -> None:
+        if not isinstance(outcome, Advance):
+            return
+        if outcome.body is not None:
+            course.body = course.work.body = outcome.body
+        if outcome.links is not None:
+            course.links = outcome.links
+        course.children += outcome.children
+        course.due_at = outcome.due_at
+        if transition.publishes:
+            self._publish(course)
+        course.steps.append(_step(transition, course.state, outcome, started))
+        course.state = course.work.state = transition.target
+
+    def _publish(self, course: _Course) -> None:
+        pipeline = self._pipelines[course.lease.pipeline]
+        kind = course.lease.kind
+        course.accepts = True
+        presenter = pipeline.presenters.get(kind)
+        if presenter is not None:
+            course.presentation = presenter(course.lease.key, course.work.body)
+        announce = pipeline.announce.get(kind)
+        if announce is not None:
+            course.children += self._deliver(course.work, announce(course.work))
+
+    def _goes_on(self, course: _Course) -> bool:
+        workflow = self.workflow_of(course.lease)
+        assert workflow is not None
+        ways = workflow.automatic_from(course.state)
+        if not workflow.fuse or not ways or len(course.steps) >= STEPS_MAX:
+            return False
+        return all(t.is_pure and t.lane == "pure" and t.prefetch is None for t in ways)
+
+    def _advanced(self, course: _Course) -> Settlement:
+        workflow = self.workflow_of(course.lease)
+        assert workflow is not None
+        lane = workflow.lane_of(course.state)
+        goes_on = bool(workflow.automatic_from(course.state))
+        standing = workflow.standing_in(course.state, due=course.due_at is not None)
+        settlement = self._settlement(course, standing, "advanced")
+        settlement.lane = lane if goes_on or course.due_at is not None else None
+        settlement.delay_ms = 0 if goes_on else None
+        settlement.due_at = None if goes_on else course.due_at
+        settlement.attempts = 0
+        settlement.failing_since = None
+        if standing == "dead":
+            settlement.error = course.work.error
+            settlement.cause = _cause(course.work.error or f"ended in {course.state}")
+        return settlement
+
+    def _ended(self, course: _Course, transition: Transition, outcome: Postpone | Reject) -> Settlement:
+        if isinstance(outcome, Reject):
+            settlement = self._settlement(course, "rejected", "rejected")
+            settlement.lane, settlement.error, settlement.cause = None, outcome.reason, outcome.reason
+            return settlement
+        settlement = self._settlement(course, "open", "postponed")
+        settlement.lane = transition.lane
+        settlement.due_at = outcome.until
+        settlement.error = outcome.reason
+        settlement.attempts = 0 if course.steps else max(0, course.lease.attempts - 1)
+        return settlement
+
+    def _refused(self, course: _Course) -> Settlement:
+        """No transition's criterion holds: the first one's policy says what happens."""
+        workflow = self.workflow_of(course.lease)
+        assert workflow is not None
+        ways = workflow.next_from(course.state)
+        if not ways:
+            return self._advanced(course)
+        first = ways[0]
+        verdict = first.criterion(course.work) if first.criterion else None
+        reason = getattr(verdict, "reason", "does not hold")
+        cause = f"{name_of(first.criterion)}: {reason}"
+        step = Step(first.name, course.state, course.state, criterion=name_of(first.criterion), verdict=reason)
+        course.steps.append(step)
+        if first.trigger == "scheduled":
+            settlement = self._settlement(course, workflow.standing_in(course.state, due=False), "dead")
+            settlement.lane = None
+            settlement.cause, settlement.error = cause, cause
+            return settlement
+        return self._exhausted(course, first, first.retry.refused or first.retry.exhausted, cause, None)
+
+    def _failed(self, course: _Course, error: Exception) -> Settlement:
+        """Turn a surprise into a retry, or into what the policy says once tries are used up."""
+        workflow = self.workflow_of(course.lease)
+        assert workflow is not None
+        ways = workflow.next_from(course.state)
+        transition = next((t for t in ways if t.criterion is None or _holds(t, course.work)), ways[0])
+        message = describe(error)
+        attempts = 1 if course.steps else course.lease.attempts
+        now = course.lease.granted_at
+        since = now if course.steps or course.lease.failing_since is None else course.lease.failing_since
+        if isinstance(error, SlowDown):
+            return self._slowed(course, transition, error, message)
+        if isinstance(error, Misconfigured):
+            settlement = self._settlement(course, "parked", "parked")
+            settlement.lane, settlement.delay_ms = transition.lane, round(MISCONFIGURED_PARK_SECONDS * 1000)
+            settlement.error, settlement.cause, settlement.attempts = message, _cause(message), max(0, attempts - 1)
+            return settlement
+        if isinstance(error, Permanent) or transition.retry.is_used_up(attempts, now - since):
+            stack = "".join(traceback.format_exception(error))[-STACK_CHARS_MAX:]
+            course.work.stack = stack
+            cause = error.cause if isinstance(error, Permanent) else None
+            return self._exhausted(course, transition, transition.retry.exhausted, message, since, cause)
+        settlement = self._settlement(course, "open", "retried")
+        at_least = error.retry_after_seconds if isinstance(error, Transient) else None
+        settlement.lane = transition.lane
+        settlement.delay_ms = transition.retry.delay_ms(attempts, self._rng, at_least)
+        settlement.attempts, settlement.failing_since = attempts, since
+        settlement.error = f"ambiguous: {message}" if isinstance(error, Ambiguous) else message
+        return settlement
+
+    def _slowed(self, course: _Course, transition: Transition, error: SlowDown, message: str) -> Settlement:
+        settlement = self._settlement(course, "open", "postponed")
+        seconds = error.retry_after_seconds if error.retry_after_seconds is not None else transition.retry.base_seconds
+        settlement.lane, settlement.delay_ms = transition.lane, max(1, round(seconds * 1000))
+        settlement.attempts = 0 if course.steps else max(0, course.lease.attempts - 1)
+        settlement.error = message
+        settlement.failing_since = course.lease.failing_since
+        return settlement
+
+    def _exhausted(
+        self,
+        course: _Course,
+        transition: Transition,
+        ending: str,
+        reason: str,
+        since: int | None,
+        cause: str | None = None,
+    ) -> Settlement:
+        attempts = 1 if course.steps and course.steps[-1].verdict is None else course.lease.attempts
+        if ending == "park":
+            settlement = self._settlement(course, "parked", "parked")
+            settlement.lane, settlement.delay_ms = transition.lane, round(transition.retry.park_seconds * 1000)
+            settlement.attempts, settlement.failing_since = attempts, since
+        elif ending == "dead_letter":
+            settlement = self._settlement(course, "dead", "dead")
+            settlement.lane, settlement.attempts, settlement.failing_since = None, attempts, since
+        else:
+            return self._fail_by(course, ending, reason)
+        settlement.error, settlement.cause = reason, cause or _cause(reason)
+        return settlement
+
+    def _fail_by(self, course: _Course, ending: str, reason: str) -> Settlement:
+        """Perform the declared failure transition; it is pure, and must not fail itself."""
+        workflow = self.workflow_of(course.lease)
+        assert workflow is not None
+        transition = workflow.named(ending)
+        course.work.error = reason
+        try:
+            self._perform(course, transition)
+        except Exception as error:  # noqa: BLE001  # a failing failure is a dead letter, with both reasons
+            settlement = self._settlement(course, "dead", "dead")
+            settlement.lane, settlement.cause = None, _cause(reason)
+            settlement.error = f"{reason}; and {ending} failed: {describe(error)}"
+            return settlement
+        settlement = self._advanced(course)
+        settlement.ended, settlement.error, settlement.cause = "failed", reason, _cause(reason)
+        return settlement
+
+    def _settlement(self, course: _Course, standing: Any, ended: str) -> Settlement:
+        lease = course.lease
+        return Settlement(
+            lease.id,
+            lease.pipeline,
+            lease.kind,
+            lease.key,
+            lease.token,
+            lease.state,
+            course.state,
+            standing,
+            None,
+            0 if course.steps else lease.attempts,
+            lease.revision,
+            ended,
+            body=_encode(course.body) if course.body is not None else None,
+            accepts=course.accepts,
+            presents=course.accepts,
+            presentation=course.presentation,
+            links=course.links,
+            children=course.children,
+            steps=tuple(course.steps),
+        )
+
+    def _parked_unknown(self, lease: Lease, what: str) -> Settlement:
+        return Settlement(
+            lease.id, lease.pipeline, lease.kind, lease.key, lease.token, lease.state, lease.state, "parked", None,
+            lease.attempts - 1, lease.revision, "parked",
+            error=f"{what}: is a part of this deployment older than the rest?", cause=what,
+        )  # fmt: skip
+
+    def _unreadable(self, lease: Lease, workflow: Workflow, error: Exception) -> Settlement:
+        reason = f"the body cannot be read: {error}"
+        return Settlement(
+            lease.id, lease.pipeline, lease.kind, lease.key, lease.token, lease.state, lease.state, "dead", None,
+            lease.attempts, lease.revision, "dead", error=reason, cause=f"unreadable body of {workflow.kind}",
+        )  # fmt: skip
+
+
+def describe(error: BaseException) -> str:
+    """Say what went wrong in one line; our own errors speak for themselves."""
+    if isinstance(error, (Transient, Permanent, Misconfigured)):
+        return str(error)
+    return f"{type(error).__name__}: {error}"
+
+
+def _cause(reason: str) -> str:
+    """Cut a reason to what dead letters are grouped by."""
+    return reason.split("\n", 1)[0][:160]
+
+
+def _holds(transition: Transition, work: Work) -> bool:
+    try:
+        return transition.criterion is None or bool(transition.criterion(work))
+    except Exception:  # noqa: BLE001  # the criterion itself was the surprise
+        return False
+
+
+def _step(transition: Transition, state: str, outcome: Advance, started: float) -> Step:
+    provenance = outcome.provenance
+    return Step(
+        transition.name,
+        state,
+        transition.target,
+        round((time.perf_counter() - started) * 1000, 2),
+        name_of(transition.criterion) if transition.criterion else None,
+        "yes" if transition.criterion else None,
+        outcome.note,
+        provenance.cost_micros if provenance else 0,
+        provenance.tokens_in + provenance.tokens_out if provenance else 0,
+        provenance.model if provenance else None,
+    )

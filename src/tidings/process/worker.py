@@ -1,0 +1,402 @@
+"""The worker: merges what was found, claims what is due, makes attempts, settles them in batches."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Any
+
+from tidings.model.contracts import Executor, Intake, Items, Kit
+from tidings.model.errors import StoreUnavailable
+from tidings.model.item import Lease
+from tidings.model.pipeline import Pipeline
+from tidings.model.settlement import Settlement
+from tidings.process.runner import Runner
+from tidings.process.waker import Waker
+from tidings.watch.logs import Seldom, event
+from tidings.watch.metrics import Metrics
+
+PURE = "pure"
+MERGE = "merge"
+POLL_SECONDS = 1.0
+GRACE_SECONDS = 25.0
+BATCHES_IN_FLIGHT = 2
+SETTLE_BATCH = 100
+
+
+@dataclass(frozen=True, slots=True)
+class Lane:
+    """How much of one kind of work a process does at once."""
+
+    concurrency: int = 4
+    batch: int = 100
+    rate_per_minute: float | None = None
+    in_order: bool = False
+
+
+LANES = {
+    PURE: Lane(concurrency=1, batch=200),
+    "fetch": Lane(concurrency=16),
+    "ai": Lane(concurrency=4),
+    "notify": Lane(concurrency=1, in_order=True),
+}
+
+
+class Worker:
+    """One process's share of the work. `run` until told to stop, or `until_idle`."""
+
+    def __init__(
+        self,
+        *,
+        items: Items,
+        intake: Intake,
+        runner: Runner,
+        kit: Kit,
+        executor: Executor,
+        pipelines: Mapping[str, Pipeline],
+        owner: str,
+        waker: Waker,
+        lanes: Mapping[str, Lane] = LANES,
+        lease_seconds: float = 900.0,
+        paused: Callable[[], Mapping[str, str]] = dict,
+        metrics: Metrics | None = None,
+        only_lane: str | None = None,
+    ) -> None:
+        self._items = items
+        self._intake = intake
+        self._runner = runner
+        self._kit = kit
+        self._executor = executor
+        self._pipelines = pipelines
+        self._owner = owner
+        self._waker = waker
+        self._lanes = {n: lane for n, lane in lanes.items() if only_lane in (None, n)}
+        self._lease_seconds = lease_seconds
+        self._read_paused = paused
+        self._metrics = metrics
+        self._merges = only_lane is None
+        self._running: dict[int, tuple[Lease, float]] = {}
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._settling: asyncio.Queue[Settlement] = asyncio.Queue()
+        self._cpu = ThreadPoolExecutor(BATCHES_IN_FLIGHT, thread_name_prefix="pure")
+        self._seldom = Seldom()
+        self._stop = asyncio.Event()
+        self._active: tuple[str, ...] = tuple(pipelines)
+        self._active_read = float("-inf")
+        self._busy = 0
+
+    async def run(self, stop: asyncio.Event, grace_seconds: float = GRACE_SECONDS) -> None:
+        """Work until `stop` is set; then finish or give back what is under way."""
+        self._stop = stop
+        loops = [asyncio.create_task(self._lane_loop(name)) for name in self._lanes]
+        if self._merges:
+            loops.append(asyncio.create_task(self._merge_loop()))
+        side = [asyncio.create_task(self._settle_loop()), asyncio.create_task(self._beat_loop())]
+        await stop.wait()
+        self._waker.wake_all()
+        await asyncio.gather(*loops)
+        await self._drain(grace_seconds)
+        await self._settling.join()
+        for task in side:
+            task.cancel()
+        await asyncio.gather(*side, return_exceptions=True)
+        self._cpu.shutdown()
+
+    async def until_idle(self, *, wait_for_due_seconds: float = 0.0) -> None:
+        """Work until nothing is due now (or within `wait_for_due_seconds`), then stop."""
+        stop = asyncio.Event()
+        running = asyncio.create_task(self.run(stop))
+        try:
+            while not running.done() and not await self._is_idle(wait_for_due_seconds):  # noqa: ASYNC110
+                await asyncio.sleep(0.02)
+        finally:
+            stop.set()
+            await running
+
+    async def _is_idle(self, wait_for_due_seconds: float) -> bool:
+        if self._busy or self._running or not self._settling.empty():
+            return False
+        active = await self._active_pipelines()
+        if self._merges:
+            for name in active:
+                if await self._executor.read(self._intake.unmerged, name):
+                    return False
+        due = await self._executor.read(self._due_in_ms, active)
+        if due is not None and due <= wait_for_due_seconds * 1000:
+            return False
+        return not (self._busy or self._running)
+
+    def _due_in_ms(self, active: Sequence[str]) -> int | None:
+        return self._items.next_due_ms(active, tuple(self._lanes))
+
+    async def _active_pipelines(self) -> tuple[str, ...]:
+        """Return the pipelines that are not paused; read at most once a second."""
+        if time.monotonic() - self._active_read > 1.0:
+            paused = await self._executor.read(self._read_paused)
+            self._active = tuple(name for name in self._pipelines if f"pipeline:{name}" not in paused)
+            self._active_read = time.monotonic()
+        return self._active
+
+    async def _merge_loop(self) -> None:
+        while not self._stop.is_set():
+            merged = 0
+            try:
+                for name in await self._active_pipelines():
+                    merged += await self._merge(name)
+            except StoreUnavailable as error:
+                self._seldom.event("store unavailable", error=str(error))
+                await asyncio.sleep(POLL_SECONDS)
+            if not merged and not self._stop.is_set():
+                await self._waker.wait(MERGE, POLL_SECONDS)
+
+    async def _merge(self, name: str) -> int:
+        self._busy += 1
+        try:
+            merged = await self._executor.write(self._intake.merge, name)
+        finally:
+            self._busy -= 1
+        if merged.read:
+            event(
+                "merged",
+                pipeline=name,
+                merged=merged.read,
+                born=merged.born,
+                changed=merged.changed,
+                unchanged=merged.unchanged,
+                checkpoint=merged.checkpoint,
+            )
+            self._waker.wake_all()
+        return merged.read
+
+    async def _lane_loop(self, name: str) -> None:
+        lane = self._lanes[name]
+        slots = asyncio.Semaphore(BATCHES_IN_FLIGHT if name == PURE else lane.concurrency)
+        pace = _Pace(lane.rate_per_minute)
+        while not self._stop.is_set():
+            try:
+                started = await self._start_due(name, lane, slots, pace)
+            except StoreUnavailable as error:
+                self._seldom.event("store unavailable", error=str(error))
+                await asyncio.sleep(POLL_SECONDS)
+                continue
+            if not started and not self._stop.is_set():
+                await self._waker.wait(name, await self._nap(name))
+
+    async def _nap(self, name: str) -> float:
+        """Return how long to sleep: until the next item is due, a second at most."""
+        try:
+            active = await self._active_pipelines()
+            due = await self._executor.read(self._items.next_due_ms, active, (name,))
+        except StoreUnavailable:
+            return POLL_SECONDS
+        return POLL_SECONDS if due is None else min(POLL_SECONDS, max(0.005, due / 1000))
+
+    async def _start_due(self, name: str, lane: Lane, slots: asyncio.Semaphore, pace: _Pace) -> int:
+        """Claim and start what is due; waiting lanes claim only as many as they can start at once."""
+        started = 0
+        for pipeline in await self._active_pipelines():
+            await slots.acquire()
+            if self._stop.is_set():
+                slots.release()
+                break
+            room = lane.batch if name == PURE else 1 + _free(slots)
+            leases = await self._claim(pipeline, name, min(room, lane.batch, pace.allows()), lane.in_order)
+            started += len(leases)
+            pace.count(len(leases))
+            if not leases:
+                slots.release()
+            elif name == PURE:
+                self._spawn(self._run_batch(leases, slots))
+            else:
+                for number, lease in enumerate(leases):
+                    if number:
+                        await slots.acquire()
+                    self._spawn(self._run_one(lease, slots))
+        return started
+
+    async def _claim(self, pipeline: str, lane: str, limit: int, in_order: bool) -> list[Lease]:
+        if limit < 1:
+            return []
+        self._busy += 1
+        try:
+            leases = await self._executor.write(
+                self._items.claim, pipeline, lane, limit, self._owner, self._lease_seconds, in_order=in_order
+            )
+            now = time.monotonic()
+            for lease in leases:
+                self._running[lease.id] = (lease, now)
+        finally:
+            self._busy -= 1
+        if leases:
+            event("loaded", pipeline=pipeline, lane=lane, loaded=len(leases))
+        return leases
+
+    def _spawn(self, work: Any) -> None:
+        task = asyncio.create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def _run_batch(self, leases: list[Lease], slots: asyncio.Semaphore) -> None:
+        """Carry a batch through its pure transitions in a thread, and settle it as one."""
+        try:
+            related = await self._prefetch(leases)
+            loop = asyncio.get_running_loop()
+            settlements = await loop.run_in_executor(self._cpu, self._run_pure, leases, related)
+            await self._settle(settlements)
+        finally:
+            for lease in leases:
+                self._running.pop(lease.id, None)
+            slots.release()
+
+    def _run_pure(self, leases: list[Lease], related: dict[int, dict[str, Any]]) -> list[Settlement]:
+        run, seconds = self._runner.run_pure, self._lease_seconds
+        return [run(lease, seconds, related.get(lease.id)) for lease in leases]
+
+    async def _run_one(self, lease: Lease, slots: asyncio.Semaphore) -> None:
+        started = time.perf_counter()
+        try:
+            related = await self._prefetch([lease])
+            settlement = await self._runner.run_waiting(lease, self._kit, self._lease_seconds, related.get(lease.id))
+            self._observe(settlement, time.perf_counter() - started)
+            await self._settling.put(settlement)
+        except asyncio.CancelledError:
+            raise
+        except BaseException:
+            self._running.pop(lease.id, None)
+            raise
+        finally:
+            slots.release()
+
+    async def _prefetch(self, leases: list[Lease]) -> dict[int, dict[str, Any]]:
+        found: dict[int, dict[str, Any]] = {}
+        wanted: dict[str, dict[int, list[str]]] = {}
+        for lease in leases:
+            asked = self._runner.prefetches(lease)
+            if asked is not None and asked[1]:
+                wanted.setdefault(lease.pipeline, {})[lease.id] = asked[1]
+        for pipeline, by_lease in wanted.items():
+            refs = sorted({name for names in by_lease.values() for name in names})
+            bodies = await self._executor.read(self._items.prefetch, pipeline, refs)
+            decoded = {n: self._runner.decode(pipeline, n.partition(":")[0], body) for n, body in bodies.items()}
+            for item, names in by_lease.items():
+                found[item] = {name: decoded[name] for name in names if name in decoded}
+        return found
+
+    async def _settle_loop(self) -> None:
+        """Gather finished attempts of the waiting lanes and settle them together."""
+        while True:
+            batch = [await self._settling.get()]
+            while len(batch) < SETTLE_BATCH and not self._settling.empty():
+                batch.append(self._settling.get_nowait())
+            try:
+                await self._settle(batch)
+            finally:
+                for settlement in batch:
+                    self._running.pop(settlement.id, None)
+                    self._settling.task_done()
+
+    async def _settle(self, batch: list[Settlement]) -> None:
+        """Settle, trying again while the store is away; a lost reply is cleared up by reading back."""
+        until = time.monotonic() + self._lease_seconds
+        while True:
+            try:
+                settled = await self._executor.write(self._items.settle, batch)
+                break
+            except StoreUnavailable as error:
+                self._seldom.event("settling failed", error=str(error), waiting=len(batch))
+                if time.monotonic() > until:
+                    return
+                await asyncio.sleep(POLL_SECONDS)
+                batch = await self._still_open(batch)
+                if not batch:
+                    return
+        self._report(batch, settled.stale)
+        lanes = {s.lane for s in batch if s.lane is not None and s.delay_ms == 0}
+        if settled.born:
+            self._waker.wake_all()
+        for lane in lanes:
+            self._waker.wake(lane)
+
+    async def _still_open(self, batch: list[Settlement]) -> list[Settlement]:
+        try:
+            closed = await self._executor.read(self._items.were_settled, [(s.id, s.token) for s in batch])
+        except StoreUnavailable:
+            return batch
+        return [s for s in batch if s.id not in closed]
+
+    def _report(self, batch: list[Settlement], stale: frozenset[int]) -> None:
+        counts: dict[str, dict[str, int]] = {}
+        for settlement in batch:
+            ended = "stale" if settlement.id in stale else settlement.ended
+            of = counts.setdefault(settlement.pipeline, {})
+            of[ended] = of.get(ended, 0) + 1
+        for pipeline, of in counts.items():
+            finished = sum(1 for s in batch if s.pipeline == pipeline and s.standing == "done" and s.id not in stale)
+            event("settled", pipeline=pipeline, processed=sum(of.values()), finished=finished, **of)
+            if self._metrics is not None:
+                for ended, count in of.items():
+                    self._metrics.items.labels(pipeline, ended).inc(count)
+        if self._metrics is not None:
+            self._metrics.shelf_writes.inc(sum(1 for s in batch if s.presents and s.id not in stale))
+
+    def _observe(self, settlement: Settlement, seconds: float) -> None:
+        if self._metrics is not None:
+            name = settlement.steps[-1].transition if settlement.steps else settlement.state_before
+            self._metrics.attempts.labels(settlement.pipeline, name, settlement.ended).observe(seconds)
+
+    async def _beat_loop(self) -> None:
+        """Prolong the leases of long attempts."""
+        every = self._lease_seconds / 3
+        while True:
+            await asyncio.sleep(min(every, 30.0))
+            aged = [(i, lease.token) for i, (lease, since) in self._running.items() if time.monotonic() - since > every]
+            if not aged:
+                continue
+            try:
+                held = await self._executor.write(self._items.heartbeat, aged, self._lease_seconds)
+            except StoreUnavailable as error:
+                self._seldom.event("heartbeat failed", error=str(error))
+                continue
+            now = time.monotonic()
+            for item in held & self._running.keys():
+                self._running[item] = (self._running[item][0], now)
+
+    async def _drain(self, grace_seconds: float) -> None:
+        """Let attempts under way finish; cancel what does not, and give its leases back."""
+        if self._tasks:
+            _, late = await asyncio.wait(self._tasks, timeout=grace_seconds)
+            for task in late:
+                task.cancel()
+            await asyncio.gather(*late, return_exceptions=True)
+        await self._settling.join()
+        left = [(i, lease.token) for i, (lease, _) in self._running.items()]
+        if left:
+            released = await self._executor.write(self._items.release, left)
+            event("released", leases=released)
+            self._running.clear()
+
+
+class _Pace:
+    """At most so many starts a minute in this process."""
+
+    def __init__(self, per_minute: float | None) -> None:
+        self._per_minute = per_minute
+        self._starts: list[float] = []
+
+    def allows(self) -> int:
+        if self._per_minute is None:
+            return 1 << 30
+        now = time.monotonic()
+        self._starts = [at for at in self._starts if at > now - 60]
+        return int(self._per_minute - len(self._starts))
+
+    def count(self, started: int) -> None:
+        if self._per_minute is not None:
+            self._starts += [time.monotonic()] * started
+
+
+def _free(slots: asyncio.Semaphore) -> int:
+    return slots._value

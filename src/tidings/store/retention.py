@@ -1,0 +1,153 @@
+"""Tidying: what is kept how long, and the tombstones that stay behind."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import msgspec
+
+from tidings.model.clock import DAY_MS, day_of
+from tidings.model.item import ref
+from tidings.model.pipeline import Pipeline
+from tidings.model.publication import Retention
+from tidings.store.database import Database, Row, Tx
+from tidings.store.shelving import drop_shown
+
+BATCH = 500
+BUDGET_DAYS = 40
+SAMPLE_DAYS = 30
+RUN_DAYS = 30
+_AT_REST = "i.lease_until IS NULL AND i.standing IN ('done', 'rejected', 'waits')"
+_NO_OPEN_DELIVERY = """NOT EXISTS (SELECT 1 FROM links l JOIN items d ON d.pipeline = l.pipeline AND d.kind = 'delivery'
+    AND 'delivery:' || d.key = l.child
+    WHERE l.pipeline = i.pipeline AND l.relation = 'announces' AND l.parent = i.kind || ':' || i.key
+    AND d.standing IN ('open', 'parked', 'dead'))"""
+
+
+class RetentionStore:
+    """Removes what has had its time; every removal of an item leaves a tombstone."""
+
+    def __init__(
+        self,
+        database: Database,
+        pipelines: Mapping[str, Pipeline],
+        *,
+        dead_letter_days: float = 30,
+        journal_days: float = 90,
+    ) -> None:
+        self._database = database
+        self._pipelines = pipelines
+        self._dead_letter_days = dead_letter_days
+        self._journal_days = journal_days
+
+    def tidy(self) -> dict[str, int]:
+        """Remove everything that has had its time; return counts by what it was."""
+        counts = {
+            f"retired:{p.name}": sum(self._retire_all(p, rule) for rule in p.retention)
+            for p in self._pipelines.values()
+        }
+        counts["dead letters"] = self._drop_old_dead_letters()
+        with self._database.transaction() as tx:
+            now = tx.one("now")
+            assert now is not None
+            counts["tombstones"] = tx.run("forget_tombstones")
+            counts["caches"] = tx.run("drop_expired_caches")
+            counts["runs"] = tx.run("drop_old_runs", keep_ms=RUN_DAYS * DAY_MS)
+            counts["samples"] = tx.run("drop_old_samples", keep_ms=SAMPLE_DAYS * DAY_MS)
+            counts["journal"] = tx.run("trim_journal", keep_ms=round(self._journal_days * DAY_MS), limit=5_000)
+            tx.run("drop_old_budgets", day=day_of(now[0] - BUDGET_DAYS * DAY_MS))
+        return {what: count for what, count in counts.items() if count}
+
+    def _retire_all(self, pipeline: Pipeline, rule: Retention) -> int:
+        retired = 0
+        for _ in range(200):
+            batch = self._retire_batch(pipeline, rule)
+            retired += batch
+            if batch < BATCH:
+                break
+        return retired
+
+    def _retire_batch(self, pipeline: Pipeline, rule: Retention) -> int:
+        with self._database.transaction() as tx:
+            rows = self._overdue(tx, pipeline, rule)
+            return self.bury(tx, rows, rule.forget_days)
+
+    def _overdue(self, tx: Tx, pipeline: Pipeline, rule: Retention) -> list[Row]:
+        """Choose items at rest, with no delivery open, that a rule no longer keeps."""
+        base = (
+            "SELECT i.id, i.pipeline, i.kind, i.key, i.fingerprint FROM items i "
+            f"WHERE i.pipeline = :pipeline AND i.kind = :kind AND {_AT_REST} AND {_NO_OPEN_DELIVERY}"
+        )
+        values = {"pipeline": pipeline.name, "kind": rule.kind, "batch": BATCH}
+        if rule.by_id_index and pipeline.id_index is not None:
+            return self._left_the_index(tx, pipeline, base, values)
+        rows: list[Row] = []
+        if rule.days is not None:
+            old = {**values, "age_ms": round(rule.days * DAY_MS)}
+            rows += tx.sql(f"{base} AND i.changed_at < tidings_now() - :age_ms ORDER BY i.id LIMIT :batch", old)
+        if rule.newest is not None and len(rows) < BATCH:
+            newest = {**values, "newest": rule.newest}
+            floor = (
+                "(SELECT min(id) FROM (SELECT id FROM items WHERE pipeline = :pipeline AND kind = :kind "
+                "ORDER BY id DESC LIMIT :newest) AS kept)"
+            )
+            rows += tx.sql(f"{base} AND i.id < {floor} ORDER BY i.id LIMIT :batch", newest)
+        return list({row[0]: row for row in rows}.values())[:BATCH]
+
+    def _left_the_index(self, tx: Tx, pipeline: Pipeline, base: str, values: dict[str, object]) -> list[Row]:
+        assert pipeline.id_index is not None
+        collection = pipeline.collection(pipeline.id_index.collection)
+        row = tx.one("shelf_entry", pipeline=pipeline.name, key=f"index:{collection.name}")
+        if row is None:
+            return []
+        kept = {f"{collection.singular}:{i}" for i in msgspec.json.decode(row[1])["ids"]}
+        shown = tx.sql(
+            "SELECT id, key FROM shelf WHERE pipeline = :pipeline AND collection = :collection",
+            {"pipeline": pipeline.name, "collection": collection.name},
+        )
+        gone = {item for item, key in shown if key not in kept}
+        if not gone:
+            return []
+        rows = tx.sql(f"{base} ORDER BY i.id LIMIT :all", {**values, "all": 100_000})
+        return [row for row in rows if row[0] in gone][:BATCH]
+
+    def _drop_old_dead_letters(self) -> int:
+        with self._database.transaction() as tx:
+            rows = tx.sql(
+                "SELECT id, pipeline, kind, key, fingerprint FROM items WHERE standing = 'dead' AND lease_until IS NULL "
+                "AND changed_at < tidings_now() - :age_ms ORDER BY id LIMIT :batch",
+                {"age_ms": round(self._dead_letter_days * DAY_MS), "batch": BATCH},
+            )
+            return self.bury(tx, rows, None)
+
+    def bury(self, tx: Tx, rows: list[Row], forget_days: float | None) -> int:
+        """Delete items and all that is theirs; leave tombstones. Rows: id, pipeline, kind, key, fingerprint."""
+        if not rows:
+            return 0
+        deleted = {row[0] for row in tx.many("delete_item", [(row[0],) for row in rows])}
+        gone = [row for row in rows if row[0] in deleted]
+        ids = [(row[0],) for row in gone]
+        tx.many("delete_bodies", ids)
+        tx.many("delete_journal", ids)
+        tx.many("delete_links_of", [(p, ref(k, y)) for _, p, k, y, _ in gone])
+        drop_shown(tx, [row[0] for row in gone])
+        tombstones = []
+        for _, pipeline, kind, key, fingerprint in gone:
+            days = forget_days
+            if days is None:
+                declared = self._pipelines.get(pipeline)
+                days = declared.tombstone_days if declared else 90
+            tombstones.append((pipeline, kind, key, fingerprint, round(days * DAY_MS)))
+        tx.many("insert_tombstone", tombstones)
+        return len(gone)
+
+    def purge(self, *, item: int | None = None, pipeline: str | None = None, cause: str | None = None) -> int:
+        """Bury dead letters now: one, those of a cause, or all."""
+        sql = "SELECT id, pipeline, kind, key, fingerprint FROM items WHERE standing = 'dead' AND lease_until IS NULL"
+        values: dict[str, object] = {}
+        for name, value in (("id", item), ("pipeline", pipeline), ("cause", cause)):
+            if value is not None:
+                sql += f" AND {name} = :{name}"
+                values[name] = value
+        with self._database.transaction() as tx:
+            return self.bury(tx, tx.sql(sql, values), None)

@@ -1,0 +1,92 @@
+"""One line per event: human on a terminal, JSON for programs. Never a secret, never a whole payload."""
+
+from __future__ import annotations
+
+import logging
+import re
+import sys
+import time
+from datetime import UTC, datetime
+from typing import Any, Literal
+
+import msgspec
+
+_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069]")
+_VALUE_CHARS_MAX = 300
+_secrets: set[str] = set()
+
+log = logging.getLogger("tidings")
+
+
+def event(what: str, *, level: int = logging.INFO, **fields: Any) -> None:
+    """Log one event with its fields."""
+    if log.isEnabledFor(level):
+        log.log(level, what, extra={"fields": fields})
+
+
+def hide(secret: str | None) -> None:
+    """Make sure a secret never appears in a log line, whoever writes it."""
+    if secret and len(secret) >= 6:
+        _secrets.add(secret)
+
+
+def redact(text: str) -> str:
+    """Replace every known secret, and keep one event on one line."""
+    for secret in _secrets:
+        text = text.replace(secret, "***")
+    return _CONTROL.sub(lambda m: f"\\x{ord(m[0]):02x}", text)
+
+
+class HumanFormatter(logging.Formatter):
+    """`12:00:01 merged pipeline=hacker_news born=12`."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        """Write one line."""
+        fields = getattr(record, "fields", {})
+        moment = datetime.fromtimestamp(record.created, UTC).strftime("%H:%M:%S")
+        level = "" if record.levelno <= logging.INFO else f"{record.levelname.lower()}: "
+        parts = " ".join(f"{name}={_short(value)}" for name, value in fields.items() if value is not None)
+        return redact(f"{moment} {level}{record.getMessage()} {parts}".rstrip())
+
+
+class JsonFormatter(logging.Formatter):
+    """One JSON object a line."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        """Write one line."""
+        at = datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+        line: dict[str, Any] = {"at": at, "level": record.levelname.lower(), "event": record.getMessage()}
+        line |= {k: _short(v) if isinstance(v, str) else v for k, v in getattr(record, "fields", {}).items()}
+        return redact(msgspec.json.encode(line, enc_hook=str).decode())
+
+
+def set_up(form: Literal["human", "json"] = "human", level: int = logging.INFO) -> None:
+    """Send our events to stderr in the chosen form."""
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(JsonFormatter() if form == "json" else HumanFormatter())
+    log.handlers[:] = [handler]
+    log.setLevel(level)
+    log.propagate = False
+
+
+def _short(value: Any) -> str:
+    text = str(value)
+    return text if len(text) <= _VALUE_CHARS_MAX else text[: _VALUE_CHARS_MAX - 1] + "…"
+
+
+class Seldom:
+    """At most one line per message a second, with how many were left out."""
+
+    def __init__(self, seconds: float = 1.0) -> None:
+        self._seconds = seconds
+        self._last: dict[str, tuple[float, int]] = {}
+
+    def event(self, what: str, **fields: Any) -> None:
+        """Log the event unless the same one was logged a moment ago."""
+        now = time.monotonic()
+        last, skipped = self._last.get(what, (float("-inf"), 0))
+        if now - last < self._seconds:
+            self._last[what] = (last, skipped + 1)
+            return
+        self._last[what] = (now, 0)
+        event(what, level=logging.WARNING, **fields, left_out=skipped or None)
