@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
 from functools import partial
 from typing import Annotated, Any
 
 import msgspec
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
 
+from tidings.model.durations import duration_seconds
 from tidings.model.errors import BadInput
 from tidings.model.item import Finding
 from tidings.model.pipeline import Pipeline, Schedule
@@ -46,7 +46,7 @@ class Settings(BaseModel):
     """Where topic details and the pages for people are."""
     api_key: str = "SEDIA"
     """Public and the same for everybody."""
-    every: timedelta = Field(timedelta(hours=2), ge=timedelta(minutes=1))
+    every: Annotated[float, BeforeValidator(duration_seconds)] = Field(7200, ge=60)
     language: str = Field("en", pattern="^[a-z]{2}$")
     pause_seconds: float = Field(1.0, ge=0, le=60)
     walks_max: int = Field(5, ge=1, le=5)
@@ -67,7 +67,7 @@ def build(settings: Settings) -> Pipeline:
     portal = Portal(
         search,
         settings.pages_url,
-        Schedule(every_seconds=settings.every.total_seconds()),
+        Schedule(every_seconds=settings.every),
         walks_max=settings.walks_max,
         closed_pages=settings.closed_pages,
     )
