@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import Callable, Iterable, Mapping
 from importlib import resources
@@ -26,7 +27,7 @@ LIST_SIZES = {
 
 
 class HackerNews:
-    """Holds items by id and serves them; `add`, `change` and `hide` move the world, and planned events move it in time."""
+    """Holds items by id and serves them; `add`, `change` and `hide` move the world, and so does the clock."""
 
     def __init__(self, items: Iterable[Mapping[str, Any]] = (), *, now_ms: Callable[[], int] | None = None) -> None:
         self._now_ms = now_ms or SystemClock().now_ms
@@ -40,6 +41,7 @@ class HackerNews:
         """Said instead of the greatest id there is."""
         self.asked: list[str] = []
         """The paths of all requests."""
+        self.answers_after_seconds = 0.0
         self.most_at_once = 0
         self._at_once = 0
         for item in items:
@@ -113,6 +115,7 @@ class HackerNews:
         self._at_once += 1
         self.most_at_once = max(self.most_at_once, self._at_once)
         try:
+            await asyncio.sleep(self.answers_after_seconds)
             status, value = self._value(path)
         finally:
             self._at_once -= 1
@@ -155,7 +158,7 @@ class HackerNews:
         return {"items": changed[::-1], "profiles": sorted(profiles)}
 
     def _listed(self, name: str) -> list[int]:
-        """Rank stories roughly as the site does: by points and age for `top`, by points for `best`, else newest first."""
+        """Rank roughly as the site does: by points and age for `top`, by points for `best`, else newest first."""
         alive = [item for item in self.items().values() if not item.get("dead") and not item.get("deleted")]
         chosen = sorted((item for item in alive if _belongs(item, name)), key=lambda item: -int(item["id"]))
         if name == "beststories":

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
+from typing import Annotated
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
+from tidings.model.durations import duration_seconds
 from tidings.model.pipeline import Pipeline, Schedule
 from tidings.pipelines.hacker_news.admit import admit
 from tidings.pipelines.hacker_news.firebase import LISTINGS, Listing
@@ -21,17 +22,19 @@ class Settings(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
     base_url: str = "https://hacker-news.firebaseio.com/v0"
-    every: timedelta = Field(timedelta(minutes=1), gt=timedelta(0), description="how often the API is asked")
-    concurrency: int = Field(16, ge=1, le=64, description="requests at a time; the API takes one an item")
-    first_items: int = Field(500, ge=0, description="how far behind the newest item the first run starts")
-    items_per_run: int = Field(2_000, ge=1, le=50_000)
-    list_size: int = Field(100, ge=0, le=500, description="how many ids of each list count, from its top")
-    thread_items: int = Field(500, ge=0, le=50_000, description="older parents and kids read in one run")
+    every: Annotated[float, BeforeValidator(duration_seconds)] = Field(
+        default=60, ge=1, description="how often the API is asked"
+    )
+    concurrency: int = Field(default=16, ge=1, le=64, description="requests at a time; the API takes one an item")
+    first_items: int = Field(default=500, ge=0, description="how far behind the newest item the first run starts")
+    items_per_run: int = Field(default=2_000, ge=1, le=50_000)
+    list_size: int = Field(default=100, ge=0, le=500, description="how many ids of each list count, from its top")
+    thread_items: int = Field(default=500, ge=0, le=50_000, description="older parents and kids read in one run")
     listings: tuple[Listing, ...] = LISTINGS
-    max_retries: int = Field(3, ge=1, le=20)
-    retry_window_hours: float = Field(24, gt=0, le=24 * 365)
+    max_retries: int = Field(default=3, ge=1, le=20)
+    retry_window_hours: float = Field(default=24, gt=0, le=24 * 365)
     retry_base_seconds: float = Field(
-        60, gt=0, description="the wait before the first retry; each further is four times longer"
+        default=60, gt=0, description="the wait before the first retry; each further is four times longer"
     )
 
 
@@ -39,7 +42,7 @@ def build(settings: Settings) -> Pipeline:
     """Declare the pipeline."""
     source = FirebaseSource(
         settings.base_url,
-        Schedule(every_seconds=settings.every.total_seconds()),
+        Schedule(every_seconds=settings.every),
         concurrency=settings.concurrency,
         first_items=settings.first_items,
         items_per_run=settings.items_per_run,

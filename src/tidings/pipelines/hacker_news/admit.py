@@ -18,7 +18,7 @@ from tidings.pipelines.hacker_news.item import KIND, PIPELINE, Given, SourceType
 
 _ENCODE = msgspec.json.Encoder().encode
 _WAYS = frozenset(get_args(SourceType))
-_WHERE = re.compile(r"^(.*?) - at `\$\.?([a-z_]*)(?:\[\.\.\.\])?`$")
+_WHERE = re.compile(r"^(.*?) - at `\$\.?([a-z_]*)(?:\[[^\]]*\])*`$")
 _MISSING = re.compile(r"missing required field `(\w+)`")
 
 

@@ -40,9 +40,9 @@ def validate(work: Work) -> Advance:
     body: Body = work.body
     _check_time(body.time, work.now_ms)
     if body.url is not None and not _URL.fullmatch(body.url):
-        raise Permanent(f"url: {body.url[:200]!r} is no web address")
+        raise Permanent(f"url: {body.url[:200]!r} is no web address", cause="url: no web address")
     if body.score is not None and body.score < 0:
-        raise Permanent(f"score: {body.score} is negative")
+        raise Permanent(f"score: {body.score} is negative", cause="score: negative")
     title, text = body.title, body.text
     return Advance(
         replace(
@@ -139,7 +139,7 @@ def prepare_retry(work: Work) -> Advance:
 
 def _check_time(time: int | None, now_ms: int) -> None:
     if time is not None and not FIRST_TIME <= time <= now_ms // 1000 + AHEAD_SECONDS_MAX:
-        raise Permanent(f"time: {time} is no plausible Unix time of an item")
+        raise Permanent(f"time: {time} is no plausible Unix time of an item", cause="time: not plausible")
 
 
 def _refuse_circle(body: Body, parent: Body | None) -> None:
@@ -151,9 +151,12 @@ def _refuse_circle(body: Body, parent: Body | None) -> None:
     if parent is None or parent.type in ROOTS:
         return
     if parent.parent == body.id:
-        raise Permanent(f"parent: {parent.id} is itself a reply to {body.id}, a circle")
+        raise Permanent(f"parent: {parent.id} is itself a reply to {body.id}, a circle", cause="parent: a circle")
     if parent.id > body.id:
-        raise Permanent(f"parent: {parent.id} is a {parent.type} newer than {body.id}, which cannot reply to it")
+        raise Permanent(
+            f"parent: {parent.id} is a {parent.type} newer than {body.id}, which cannot reply to it",
+            cause="parent: a newer comment",
+        )
 
 
 def _fit(body: Body, named: tuple[int, ...], notes: list[str]) -> Iterable[int]:

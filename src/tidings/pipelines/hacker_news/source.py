@@ -15,7 +15,7 @@ from tidings.model.item import LOW, NORMAL, Rejected
 from tidings.model.pipeline import Page, Run, Schedule
 from tidings.pipelines.hacker_news.admit import finding_of
 from tidings.pipelines.hacker_news.firebase import LISTINGS, Firebase, Listing, Read
-from tidings.pipelines.hacker_news.item import PIPELINE, Given
+from tidings.pipelines.hacker_news.item import PIPELINE
 
 TRIES = 10
 """So many runs an id without an answer is asked again; some stay without one for good."""
@@ -42,6 +42,30 @@ class Cursor(msgspec.Struct, omit_defaults=True):
     again: dict[str, int] = {}
     """Ids without an answer yet, with the number of tries."""
     backfill: Backfill | None = None
+
+
+@dataclass(slots=True)
+class Tour:
+    """One run: how far it is, what it has asked for, and which older relatives it came across."""
+
+    api: Firebase
+    cursor: Cursor
+    seen: set[int] = field(default_factory=set)
+    relatives: dict[int, None] = field(default_factory=dict)
+
+    async def read(self, ids: list[int]) -> Read:
+        """Ask for a page of items."""
+        read = await self.api.read(ids)
+        self.seen.update(ids)
+        for item in read.items:
+            named = (item.parent, item.poll, *(item.parts or ()), *(item.kids or ()))
+            self.relatives |= {n: None for n in named if n is not None and 0 < n < self.cursor.start}
+        return read
+
+    def ask_again(self, ids: Iterable[int], tries: int) -> None:
+        """Remember ids for later runs, up to a bound."""
+        for number in islice(ids, AGAIN_MAX - len(self.cursor.again)):
+            self.cursor.again.setdefault(str(number), tries)
 
 
 @dataclass(slots=True)
@@ -79,18 +103,15 @@ class FirebaseSource:
         if cursor is None or cursor.walked == 0:
             start = max(1, newest - self.first_items + 1)
             cursor = Cursor(start=start, walked=start - 1, backfill=None if cursor is None else cursor.backfill)
-        relatives: dict[int, None] = {}
-        async for page in self._walk(api, cursor, newest, relatives):
+        tour = Tour(api, cursor)
+        async for page in self._walk(tour, newest):
             yield page
-        async for page in self._ask_again(api, cursor, relatives):
+        async for page in self._ask_again(tour):
             yield page
         listed = await self._listed(api)
-        before = set(run.mark["listed"]) if run.mark else set()
-        extra = dict.fromkeys(await api.updated()) | {number: None for number in listed if number not in before}
-        # Ids above `walked` come by the walk.
-        async for page in self._read(api, [n for n in extra if n <= cursor.walked], cursor, relatives):
+        async for page in self._read(tour, await self._changed(tour, listed, run.mark)):
             yield page
-        async for page in self._complete_threads(api, cursor, relatives):
+        async for page in self._complete_threads(tour):
             yield page
         is_behind = cursor.walked < newest
         yield Page(
@@ -101,27 +122,23 @@ class FirebaseSource:
             note=f"{newest - cursor.walked} ids to go" if is_behind else None,
         )
 
-    async def _walk(
-        self, api: Firebase, cursor: Cursor, newest: int, relatives: dict[int, None]
-    ) -> AsyncIterator[Page]:
+    async def _walk(self, tour: Tour, newest: int) -> AsyncIterator[Page]:
+        cursor = tour.cursor
         last = min(newest, cursor.walked + self.items_per_run)
         for ids in _paged(range(cursor.walked + 1, last + 1), self.page_size):
-            read = await api.read(ids)
+            read = await tour.read(ids)
             cursor.walked = ids[-1]
-            for number in (*read.failed, *(n for n in read.missing if n > newest - YOUNG)):
-                if len(cursor.again) < AGAIN_MAX:
-                    cursor.again[str(number)] = 0
-            self._note_relatives(read.items, cursor, relatives)
+            tour.ask_again((*read.failed, *(n for n in read.missing if n > newest - YOUNG)), tries=0)
             yield _page(read, cursor)
 
-    async def _ask_again(self, api: Firebase, cursor: Cursor, relatives: dict[int, None]) -> AsyncIterator[Page]:
+    async def _ask_again(self, tour: Tour) -> AsyncIterator[Page]:
         """Ask for the ids that had no item yet in an earlier run."""
+        cursor = tour.cursor
         due = [int(number) for number, tries in cursor.again.items() if tries > 0]
         cursor.again = {number: tries or 1 for number, tries in cursor.again.items()}
         for ids in _paged(due, self.page_size):
-            read = await api.read(ids)
+            read = await tour.read(ids)
             given_up = _count_tries(cursor, read)
-            self._note_relatives(read.items, cursor, relatives)
             yield _page(read, cursor, given_up)
 
     async def _listed(self, api: Firebase) -> list[int]:
@@ -130,34 +147,33 @@ class FirebaseSource:
             listed |= dict.fromkeys((await api.listed(listing))[: self.list_size])
         return list(listed)
 
-    async def _read(
-        self, api: Firebase, ids: Iterable[int], cursor: Cursor, relatives: dict[int, None]
-    ) -> AsyncIterator[Page]:
+    async def _changed(self, tour: Tour, listed: list[int], mark: Any) -> list[int]:
+        """Return what changed or appeared on a list since the last run; ids above the walk will come by it."""
+        before = set(mark["listed"]) if mark else set()
+        changed = dict.fromkeys([*await tour.api.updated(), *(n for n in listed if n not in before)])
+        return [number for number in changed if number <= tour.cursor.walked and number not in tour.seen]
+
+    async def _read(self, tour: Tour, ids: Iterable[int]) -> AsyncIterator[Page]:
         """Read items behind the walk. One that fails is asked for again; one without an item is forgotten."""
         for some in _paged(ids, self.page_size):
-            read = await api.read(some)
-            for number in read.failed:
-                if len(cursor.again) < AGAIN_MAX:
-                    cursor.again.setdefault(str(number), 1)
-            self._note_relatives(read.items, cursor, relatives)
-            yield _page(read, cursor)
+            read = await tour.read(some)
+            tour.ask_again(read.failed, tries=1)
+            yield _page(read, tour.cursor)
             self._remember(some)
 
-    async def _complete_threads(self, api: Firebase, cursor: Cursor, relatives: dict[int, None]) -> AsyncIterator[Page]:
+    async def _complete_threads(self, tour: Tour) -> AsyncIterator[Page]:
         """Follow parents and kids to items older than our start; what one run may not read waits for the next."""
-        wanted, left = self._wanted | relatives, self.thread_items
-        while left > 0 and (some := [n for n in wanted if n not in self._known][: min(left, self.page_size)]):
-            found: dict[int, None] = {}
-            async for page in self._read(api, some, cursor, found):
+        self._wanted |= tour.relatives
+        left = self.thread_items
+        while left > 0 and (some := list(islice(self._unknown(), min(left, self.page_size)))):
+            async for page in self._read(tour, some):
                 yield page
             left -= len(some)
-            wanted = {number: None for number in wanted if number not in self._known} | found
-        self._wanted = dict.fromkeys(islice((n for n in wanted if n not in self._known), WANTED_MAX))
+            self._wanted |= tour.relatives
+        self._wanted = dict.fromkeys(islice(self._unknown(), WANTED_MAX))
 
-    def _note_relatives(self, items: Iterable[Given], cursor: Cursor, relatives: dict[int, None]) -> None:
-        for item in items:
-            named = [item.parent, item.poll, *(item.parts or ()), *(item.kids or ())]
-            relatives |= {n: None for n in named if n is not None and 0 < n < cursor.start and n not in self._known}
+    def _unknown(self) -> Iterator[int]:
+        return (number for number in self._wanted if number not in self._known)
 
     def _remember(self, ids: Iterable[int]) -> None:
         """Called when the page is committed, so that nothing lost with it is taken for known."""
