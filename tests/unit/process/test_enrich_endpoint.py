@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator
 from typing import Any
 
-import aiohttp
 import msgspec
 import pytest
 
@@ -13,6 +12,7 @@ from tidings.model.answers import IssueFacts, RepoFacts, Sentiment, Summary
 from tidings.model.clock import ManualClock
 from tidings.model.errors import Ambiguous, Misconfigured, Permanent, SlowDown, TidingsError, Transient
 from tidings.model.web import Response
+from tidings.net.client import Web
 from tidings.process import enrich_local
 from tidings.process.enrich_endpoint import Endpoint, OutOfCredit, Refused, Tab, TooLong, Unusable
 from tidings.process.enrich_endpoint.check import check, parse, plain
@@ -40,27 +40,6 @@ ARTICLE = article_material(TEXT, "Lindholm closes its coal plant", 80)
 NOON_MS = 1_800_000_000_000 // 86_400_000 * 86_400_000 + 12 * 3_600_000
 
 
-class Http:
-    """The smallest caller there is."""
-
-    def __init__(self, session: aiohttp.ClientSession) -> None:
-        self._session = session
-
-    async def call(
-        self,
-        method: str,
-        url: str,
-        *,
-        headers: Mapping[str, str] | None = None,
-        json: Any = None,
-        timeout_seconds: float = 30,
-    ) -> Response:
-        timeout = aiohttp.ClientTimeout(total=timeout_seconds)
-        async with self._session.request(method, url, headers=headers, json=json, timeout=timeout) as answer:
-            found = {name.lower(): value for name, value in answer.headers.items()}
-            return Response(answer.status, url, found, await answer.read())
-
-
 class World:
     """A stand-in on loopback and an endpoint that talks to it."""
 
@@ -76,9 +55,9 @@ class World:
 @pytest.fixture
 async def world() -> AsyncIterator[World]:
     stand_in = AiEndpoint()
-    async with StandIn(build(stand_in)) as server, aiohttp.ClientSession() as session:
+    async with StandIn(build(stand_in)) as server, Web(user_agent="tests", endpoints=[server.url]) as web:
         endpoint = Endpoint(
-            Http(session), base_url=f"{server.url}/v1/", model="sample-1", api_key=KEY, clock=ManualClock(NOON_MS)
+            web, base_url=f"{server.url}/v1/", model="sample-1", api_key=KEY, clock=ManualClock(NOON_MS)
         )
         yield World(stand_in, endpoint)
 

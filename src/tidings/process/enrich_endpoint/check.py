@@ -27,7 +27,7 @@ THINK_OPENS, THINK_CLOSES = "<think>", "</think>"
 _NAME = r"(?<![\w@])(?:[\w-]{1,63}[.。．｡]){1,5}"
 """The beginning of a host's name, with every dot that browsers take for one."""
 ADDRESS: Final = re.compile(
-    r"[a-z][a-z0-9+.-]{1,20}://[^\s<>\"']{1,2000}|(?:mailto|javascript|data|tel|vbscript):[^\s<>\"']{1,2000}|"
+    r"(?:[a-z][a-z0-9+.-]{1,20}://|\bwww[.。．｡])[^\s<>\"']{1,2000}|(?:mailto|javascript|data|tel|vbscript):[^\s<>\"']{1,2000}|"
     rf"{_NAME}[a-z]{{2,24}}(?:/|:\d)[^\s<>\"']{{0,2000}}",
     re.IGNORECASE,
 )
@@ -36,6 +36,8 @@ HOST: Final = re.compile(
     r"eu|uk|de|fr|us|dev|ai|example|finance|exchange|wallet|zip|mov)(?![\w-])",
     re.IGNORECASE,
 )
+HALF_LINK: Final = re.compile(r"\[([^\[\]]{0,500})\]\([)\s]{0,2}")
+"""What is left of a link whose address held brackets of its own."""
 MARKS: Final = re.compile(r"\*{1,3}|_{2,3}|`{1,3}|~~|^\s{0,3}#{1,6}\s|^\s{0,3}>\s", re.MULTILINE)
 NUMBER: Final = re.compile(r"\d[\d.,]*\d")
 
@@ -91,7 +93,7 @@ def plain(text: str, own_hosts: frozenset[str]) -> str:
         text = text.replace("<", " ").replace(">", " ")
     text = MARKS.sub("", text)
     text = HOST.sub(lambda match: match[0] if match[0].lower() in own_hosts else " ", ADDRESS.sub(" ", text))
-    return " ".join(text.split())
+    return " ".join(HALF_LINK.sub(r"\1 ", text).split())
 
 
 def _fitted(answer: A, material: Material) -> A:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import secrets
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -154,6 +155,9 @@ class Endpoint:
             return await self._caller.call(
                 "POST", self._url, headers=headers, json=request, timeout_seconds=self._timeout_seconds
             )
+        except asyncio.CancelledError:
+            tab.is_unknown = True
+            raise
         except Ambiguous as error:
             tab.is_unknown = True
             raise Transient(str(error), retry_after_seconds=error.retry_after_seconds) from error
