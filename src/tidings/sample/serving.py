@@ -21,7 +21,8 @@ class StandIn:
 
     def __init__(self, app: ASGIApp, *, port: int = 0) -> None:
         self._app = app
-        self._socket = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+        # The protocol is named, or asyncio would not switch off delayed sending: 40 ms an answer.
+        self._socket = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)
         self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         self._socket.bind(("127.0.0.1", port))
         self.port: int = self._socket.getsockname()[1]
