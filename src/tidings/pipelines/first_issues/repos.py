@@ -1,0 +1,297 @@
+"""Works on a repository: surveys it, summarizes it, and gives birth to its issues."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import msgspec
+
+from tidings.model.answers import RepoFacts
+from tidings.model.backoff import RetryPolicy
+from tidings.model.clock import DAY_MS
+from tidings.model.contracts import Kit
+from tidings.model.errors import Transient
+from tidings.model.item import Finding, fingerprint
+from tidings.model.outcome import Advance, No, Outcome, Verdict
+from tidings.model.web import Response
+from tidings.model.workflow import Transition, Work, Workflow
+from tidings.pipelines.first_issues.bodies import (
+    PIPELINE,
+    TEXT_CHARS_MAX,
+    Availability,
+    IssueBody,
+    RepoBody,
+    is_pull_request,
+    issue_from,
+    issue_key,
+    label_names,
+    with_metadata,
+)
+from tidings.pipelines.first_issues.github import GitHub, json_object, readme_text
+from tidings.pipelines.first_issues.issues import replace as replace_issue
+from tidings.pipelines.first_issues.labels import LabelMatch, match_label
+
+LABEL_PAGES_MAX = 10
+WITHDRAWN: tuple[Availability, ...] = ("gone", "blocked", "moved", "unlisted")
+FACTS_MS = 7 * DAY_MS
+"""How long languages, README and labels are taken as read; the issues are read every time."""
+
+
+@dataclass(frozen=True, slots=True)
+class Survey:
+    """Reads a repository and the list of its issues."""
+
+    github: GitHub
+    issue_pages_max: int = 10
+
+    async def __call__(self, work: Work, kit: Kit) -> Outcome:
+        """Read what is due; new, changed and vanished issues become children."""
+        body = carried_over(work.body, work.accepted)
+        if body.availability != "available":
+            return Advance(replace(body, issues=[]), children=tuple(withdrawn(work.key, body)), note=body.reason)
+        if not has_facts(body, work.now_ms):
+            body = await self._facts(body, work.now_ms, kit)
+        known = set(body.issues)
+        body, children = await self._issues(body, work, kit)
+        gone = known.difference(body.issues)
+        if body.issues_status == "cut":
+            # A list that was cut tells nothing of the issues behind the cut.
+            body, gone = replace(body, issues=sorted(known.union(body.issues))), set()
+        children += [vanished(work.key, body, number, work.now_ms) for number in sorted(gone)]
+        return Advance(replace(body, surveyed_at=work.now_ms), children=tuple(children), note=survey_note(body))
+
+    async def _facts(self, body: RepoBody, now_ms: int, kit: Kit) -> RepoBody:
+        """Read what seldom changes."""
+        if body.surveyed_at is not None:
+            # Discovery told all this when it found the repository, which may be long ago.
+            body = with_metadata(body, json_object(await self._there(body, "", kit), body.full_name))
+        match = await self._label(body, kit)
+        return replace(
+            body,
+            languages=await self._languages(body, kit),
+            readme=await self._readme(body, kit),
+            labels=list(match.names),
+            label_status=match.status,
+            label_note=match.note,
+            facts_at=now_ms,
+        )
+
+    async def _there(self, body: RepoBody, part: str, kit: Kit) -> Response:
+        response = await self.github.get(kit, f"{_path(body)}{part}")
+        if response.status != 200:
+            # Whether a repository is out of reach is for discovery to say.
+            raise Transient(f"{body.full_name} was there, {part or 'now it'} is not ({response.status})")
+        return response
+
+    async def _languages(self, body: RepoBody, kit: Kit) -> dict[str, int]:
+        counted = json_object(await self._there(body, "/languages", kit), f"{body.full_name}/languages")
+        return {name: count for name, count in counted.items() if isinstance(count, int) and count >= 0}
+
+    async def _readme(self, body: RepoBody, kit: Kit) -> str:
+        response = await self.github.get(kit, f"{_path(body)}/readme")
+        return readme_text(response, TEXT_CHARS_MAX) if response.status == 200 else ""
+
+    async def _label(self, body: RepoBody, kit: Kit) -> LabelMatch:
+        labels, _, response = await self.github.pages(kit, f"{_path(body)}/labels", {}, pages_max=LABEL_PAGES_MAX)
+        if response.status != 200:
+            raise Transient(f"{body.full_name} was there, its labels are not ({response.status})")
+        return match_label(body.tag, label_names(labels))
+
+    async def _issues(self, body: RepoBody, work: Work, kit: Kit) -> tuple[RepoBody, list[Finding]]:
+        if body.archived or not body.has_issues:
+            return replace(body, issues=[], issues_status="archived" if body.archived else "disabled"), []
+        if not body.labels:
+            return replace(body, issues=[], issues_status="no_label"), []
+        listed, is_cut, status = await self._labelled(body, kit)
+        if status == 410:
+            return replace(body, issues=[], issues_status="disabled"), []
+        if status != 200:
+            raise Transient(f"{body.full_name} was there, its issues are not ({status})")
+        body = replace(
+            body, issues=sorted(data["number"] for data in listed), issues_status="cut" if is_cut else "listed"
+        )
+        return body, [issue_finding(issue_from(body, work.key, data, work.now_ms)) for data in listed]
+
+    async def _labelled(self, body: RepoBody, kit: Kit) -> tuple[list[Any], bool, int]:
+        """Read the open issues that carry every label, without pull requests."""
+        params = {"state": "open", "sort": "updated", "direction": "desc"}
+        # A comma joins labels in the query, so a label that holds one cannot be asked for.
+        if not any("," in name for name in body.labels):
+            params["labels"] = ",".join(body.labels)
+        path = f"{_path(body)}/issues"
+        entries, is_cut, response = await self.github.pages(kit, path, params, pages_max=self.issue_pages_max)
+        wanted = {name.casefold() for name in body.labels}
+        return only_issues(entries, wanted), is_cut, response.status
+
+
+def replace(body: RepoBody, **changes: Any) -> RepoBody:
+    """Return a body with some fields changed."""
+    return msgspec.structs.replace(body, **changes)
+
+
+def _path(body: RepoBody) -> str:
+    # By number: a repository that was renamed since keeps it.
+    return f"/repositories/{body.id}" if body.id is not None else f"/repos/{body.full_name}"
+
+
+def carried_over(body: RepoBody, accepted: RepoBody | None) -> RepoBody:
+    """Bring what earlier work learned into a new revision, so that nothing is asked or paid for twice."""
+    body = replace(body, error=None)
+    if accepted is None or body.surveyed_at is not None or accepted.surveyed_at is None:
+        return body
+    body = replace(
+        body,
+        issues=accepted.issues,
+        summary=accepted.summary,
+        summary_of=accepted.summary_of,
+        summarized_by=accepted.summarized_by,
+    )
+    if (body.full_name, body.tag) != (accepted.full_name, accepted.tag):
+        return body
+    return replace(
+        body,
+        languages=accepted.languages,
+        readme=accepted.readme,
+        labels=accepted.labels,
+        label_status=accepted.label_status,
+        label_note=accepted.label_note,
+        facts_at=accepted.facts_at,
+    )
+
+
+def has_facts(body: RepoBody, now_ms: int) -> bool:
+    """Tell whether what seldom changes was read lately."""
+    return body.facts_at is not None and now_ms - body.facts_at < FACTS_MS
+
+
+def only_issues(entries: Iterable[Any], labels: set[str]) -> list[Any]:
+    """Drop pull requests, repetitions and whatever does not carry the labels or a number."""
+    kept: dict[int, Any] = {}
+    for data in entries:
+        number = data.get("number")
+        carried = {name.casefold() for name in label_names(data.get("labels"))}
+        if isinstance(number, int) and number > 0 and not is_pull_request(data) and labels <= carried:
+            # Pages shift while they are read: what moved from one to the next is met twice.
+            kept.setdefault(number, data)
+    return list(kept.values())
+
+
+def issue_finding(body: IssueBody) -> Finding:
+    """Report an issue: comments, state and assignees are what counts."""
+    mark = fingerprint(body.comments, body.state, body.assignees)
+    return Finding(PIPELINE, "issue", issue_key(body.repo_key, body.number), mark, msgspec.json.encode(body))
+
+
+def vanished(key: str, body: RepoBody, number: int, now_ms: int) -> Finding:
+    """Report an issue that is no longer listed; its own details will say why."""
+    issue = replace_issue(issue_from(body, key, {"number": number}, now_ms), vanished=True)
+    return Finding(PIPELINE, "issue", issue_key(key, number), fingerprint("vanished"), msgspec.json.encode(issue))
+
+
+def withdrawn(key: str, body: RepoBody) -> Iterable[Finding]:
+    """Report that the issues of a repository out of reach are out of reach too."""
+    for number in body.issues:
+        issue = replace_issue(issue_from(body, key, {"number": number}, body.found_at), state="unlisted")
+        mark = fingerprint("out of reach")
+        yield Finding(PIPELINE, "issue", issue_key(key, number), mark, msgspec.json.encode(issue))
+
+
+def survey_note(body: RepoBody) -> str:
+    """Say in one line what a survey found."""
+    said = {
+        "listed": f"{len(body.issues)} open issues for beginners",
+        "cut": f"{len(body.issues)} issues for beginners are known; there are more",
+        "disabled": "issues are disabled",
+        "archived": "the repository is archived",
+        "no_label": "no issues: the label is unknown",
+        "unread": "issues were not read",
+    }[body.issues_status]
+    return f"{said}; {body.label_note}" if body.label_note else said
+
+
+def repo_facts(body: RepoBody) -> RepoFacts:
+    """Return what a summary is made of."""
+    return RepoFacts(
+        full_name=body.full_name,
+        description=body.description,
+        readme=body.readme,
+        languages=body.languages_ordered,
+        topics=body.topics,
+    )
+
+
+async def summarize(work: Work, kit: Kit) -> Outcome:
+    """Ask for a summary, unless the facts are those of the last one."""
+    body: RepoBody = work.body
+    facts = repo_facts(body)
+    mark = fingerprint(msgspec.to_builtins(facts))
+    if body.summary is not None and body.summary_of == mark:
+        return Advance(note="the facts are the same, the summary stands")
+    answer, provenance = await kit.enricher.summarize_repo(facts, pipeline=PIPELINE)
+    changed = replace(body, summary=answer.summary, summary_of=mark, summarized_by=provenance)
+    return Advance(changed, provenance=provenance)
+
+
+def publish(work: Work, *, reread_seconds: float) -> Outcome:
+    """Show the repository and plan the next reading of its issues."""
+    body: RepoBody = replace(work.body, processed_at=work.now_ms, error=None)
+    return Advance(body, due_at=work.now_ms + round(reread_seconds * 1000))
+
+
+def mark_failed(work: Work) -> Outcome:
+    """Show that the last try failed, beside whatever readers had before."""
+    body = carried_over(work.body, work.accepted)
+    if work.accepted is not None and body.surveyed_at is None:
+        body = replace(body, issues_status=work.accepted.issues_status, processed_at=work.accepted.processed_at)
+    return Advance(replace(body, error=work.error or "marked as failed by hand"))
+
+
+def is_available(work: Work) -> Verdict:
+    """Tell whether GitHub shows the repository."""
+    body: RepoBody = work.body
+    return body.availability == "available" or No(f"{body.full_name} is {body.availability}: {body.reason}")
+
+
+def is_out_of_reach(work: Work, *, because: Availability) -> Verdict:
+    """Tell whether the repository is not to be shown, for one reason."""
+    return bool(work.body.availability == because)
+
+
+def _withdraw(reason: Availability) -> Transition:
+    criterion = partial(is_out_of_reach, because=reason)
+    return Transition(f"mark_{reason}", "surveyed", reason, None, criterion, lane="ai", publishes=True)
+
+
+def repo_workflow(survey: Survey, *, reread_seconds: float) -> Workflow:
+    """Declare a repository's life."""
+    fetching = RetryPolicy(attempts=5, base_seconds=30, cap_seconds=3600, exhausted="mark_failed")
+    asking = RetryPolicy(attempts=4, base_seconds=30, cap_seconds=3600, exhausted="mark_failed")
+    return Workflow(
+        kind="repo",
+        start="found",
+        states=("found", "surveyed", "summarized", "published", *WITHDRAWN, "failed"),
+        transitions=(
+            Transition("survey", "found", "surveyed", survey, lane="fetch", retry=fetching),
+            Transition("summarize", "surveyed", "summarized", summarize, is_available, lane="ai", retry=asking),
+            *(_withdraw(reason) for reason in WITHDRAWN),
+            Transition(
+                "publish", "summarized", "published", partial(publish, reread_seconds=reread_seconds), publishes=True
+            ),
+            Transition("reread", "published", "found", trigger="scheduled"),
+            Transition(
+                "mark_failed",
+                ("found", "surveyed", "summarized"),
+                "failed",
+                mark_failed,
+                trigger="manual",
+                publishes=True,
+            ),
+            Transition("retry", "failed", "found", trigger="manual"),
+        ),
+        terminal=frozenset(WITHDRAWN),
+        failures=frozenset({"failed"}),
+        body=RepoBody,
+    )
