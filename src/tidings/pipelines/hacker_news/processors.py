@@ -67,9 +67,15 @@ def deduplicate(work: Work) -> Advance:
 
 
 def named_parent(work: Work) -> Iterable[str]:
-    """Name the item whose knowledge `resolve_hierarchy` needs: the parent."""
+    """Name the item whose knowledge `resolve_hierarchy` wants: the parent, except for the bulk of ordinary uploads.
+
+    There a parent older than its reply, as nearly all are, is taken at its word: looking up each would cost more than
+    all the other steps together.
+    """
     body: Body = work.body
-    return (ref(KIND, str(body.parent)),) if body.type == "comment" and body.parent is not None else ()
+    if body.parent is None or (body.source_type == "BULK" and 0 < body.parent < body.id):
+        return ()
+    return (ref(KIND, str(body.parent)),)
 
 
 def resolve_hierarchy(work: Work) -> Advance:
@@ -82,19 +88,22 @@ def resolve_hierarchy(work: Work) -> Advance:
     own = ref(KIND, work.key)
     links: list[Link] = []
     notes: list[str] = []
+    above = None
     if body.type == "comment" and body.parent is not None:
-        parent = ref(KIND, str(body.parent))
-        _refuse_circle(body, work.related.get(parent))
-        if parent not in work.related:
+        name = ref(KIND, str(body.parent))
+        parent: Body | None = work.related.get(name)
+        above = _newer_above(body, parent)
+        if parent is None and tuple(named_parent(work)):
             notes.append(f"parent {body.parent} is not here yet")
-        links.append(Link(own, parent, REPLY))
+        links.append(Link(own, name, REPLY))
     elif body.type == "pollopt" and body.poll is not None:
         links.append(Link(own, ref(KIND, str(body.poll)), OPTION))
     if body.kids:
         links += [Link(ref(KIND, str(kid)), own, REPLY, at) for at, kid in enumerate(_fit(body, body.kids, notes))]
     if body.parts:
         links += [Link(ref(KIND, str(part)), own, OPTION, at) for at, part in enumerate(_fit(body, body.parts, notes))]
-    return Advance(links=tuple(links), note="; ".join(notes) or None)
+    placed = None if above == body.newer_above else replace(body, newer_above=above)
+    return Advance(placed, links=tuple(links), note="; ".join(notes) or None)
 
 
 def index(work: Work) -> Advance:
@@ -142,21 +151,22 @@ def _check_time(time: int | None, now_ms: int) -> None:
         raise Permanent(f"time: {time} is no plausible Unix time of an item", cause="time: not plausible")
 
 
-def _refuse_circle(body: Body, parent: Body | None) -> None:
-    """Refuse a parent that is known to stand below this item.
+def _newer_above(body: Body, parent: Body | None) -> int | None:
+    """Return the newest id known above this item if it is newer than the item; refuse a parent that stands below it.
 
-    A reply is younger than what it replies to, so its id is greater. Moderators move comments to newer stories, which
-    have no parent themselves; a newer comment as a parent would close a circle or break the order of the thread.
+    A reply is younger than what it replies to, so ids grow downward and no circle can close. The exception is real:
+    moderators move comments to newer stories. A story has no parent, so such a step up is harmless, unless what is up
+    there turns out to be a comment.
     """
-    if parent is None or parent.type in ROOTS:
-        return
-    if parent.parent == body.id:
-        raise Permanent(f"parent: {parent.id} is itself a reply to {body.id}, a circle", cause="parent: a circle")
-    if parent.id > body.id:
-        raise Permanent(
-            f"parent: {parent.id} is a {parent.type} newer than {body.id}, which cannot reply to it",
-            cause="parent: a newer comment",
-        )
+    named = body.parent or 0
+    newest = max(named, (parent.newer_above or 0) if parent is not None else 0)
+    if parent is not None and parent.type not in ROOTS:
+        if parent.parent == body.id or parent.newer_above == body.id:
+            raise Permanent(f"parent: {named} stands below {body.id} itself, a circle", cause="parent: a circle")
+        if named > body.id:
+            reason = f"parent: {named} is a {parent.type} newer than {body.id}, which cannot reply to it"
+            raise Permanent(reason, cause="parent: a newer comment")
+    return newest if newest > body.id else None
 
 
 def _fit(body: Body, named: tuple[int, ...], notes: list[str]) -> Iterable[int]:

@@ -89,6 +89,8 @@ class FirebaseSource:
     """Older items read by this process; nothing breaks when it forgets."""
     _wanted: dict[int, None] = field(default_factory=dict)
     """Relatives not read for lack of time."""
+    _is_open: bool = False
+    """A run has begun and not ended; what it read may not have been kept."""
 
     def pages(self, run: Run, kit: Kit) -> AsyncIterator[Page]:
         """Read what is new; or, with the options `from` and `to`, a range of ids."""
@@ -100,6 +102,9 @@ class FirebaseSource:
 
     async def _live(self, api: Firebase, run: Run, cursor: Cursor | None) -> AsyncIterator[Page]:
         newest = await api.newest_id()
+        if self._is_open:
+            self._known.clear()
+        self._is_open = True
         if cursor is None or cursor.walked == 0:
             start = max(1, newest - self.first_items + 1)
             cursor = Cursor(start=start, walked=start - 1, backfill=None if cursor is None else cursor.backfill)
@@ -121,6 +126,7 @@ class FirebaseSource:
             next_check_seconds=1.0 if is_behind else None,
             note=f"{newest - cursor.walked} ids to go" if is_behind else None,
         )
+        self._is_open = False
 
     async def _walk(self, tour: Tour, newest: int) -> AsyncIterator[Page]:
         cursor = tour.cursor
@@ -176,7 +182,7 @@ class FirebaseSource:
         return (number for number in self._wanted if number not in self._known)
 
     def _remember(self, ids: Iterable[int]) -> None:
-        """Called when the page is committed, so that nothing lost with it is taken for known."""
+        """Take these as known, up to a bound; the oldest are forgotten first."""
         self._known |= dict.fromkeys(ids)
         for oldest in list(islice(self._known, max(0, len(self._known) - KNOWN_MAX))):
             del self._known[oldest]

@@ -44,7 +44,8 @@ def workflow(*, max_retries: int = 3, retry_window_hours: float = 24, retry_base
             "failed",
         ),
         transitions=(
-            Transition("auto_ingest", "initial_state", "ingested", ingest, retry=FAILS),
+            # The parent is fetched where a run begins, so that the steps from here to the end are one attempt.
+            Transition("auto_ingest", "initial_state", "ingested", ingest, retry=FAILS, prefetch=named_parent),
             Transition("validate_item", "ingested", "validated", validate, is_valid, retry=FAILS),
             Transition("check_duplicates", "validated", "deduplicated", deduplicate, retry=FAILS),
             Transition(
@@ -54,12 +55,19 @@ def workflow(*, max_retries: int = 3, retry_window_hours: float = 24, retry_base
                 resolve_hierarchy,
                 is_hierarchy_valid,
                 retry=FAILS,
-                prefetch=named_parent,
             ),
             Transition("index_item", "hierarchy_resolved", "indexed", index, retry=FAILS, publishes=True),
             Transition("complete_processing", "indexed", "completed", None, is_complete, retry=FAILS),
             Transition("mark_failed", ANY, "failed", fail, trigger="manual"),
-            Transition("retry_processing", "failed", "ingested", prepare_retry, may_retry, trigger="scheduled"),
+            Transition(
+                "retry_processing",
+                "failed",
+                "ingested",
+                prepare_retry,
+                may_retry,
+                trigger="scheduled",
+                prefetch=named_parent,
+            ),
         ),
         terminal=frozenset({"completed"}),
         failures=frozenset({"failed"}),

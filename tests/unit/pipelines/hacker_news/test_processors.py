@@ -123,7 +123,6 @@ def test_a_comment_is_linked_to_its_parent_and_its_kids_to_it():
         Link("item:101", "item:100", "reply", 1),
     )
     assert outcome.note is None
-    assert list(named_parent(work_on(body))) == ["item:50"]
 
 
 def test_a_missing_parent_is_remembered():
@@ -143,7 +142,6 @@ def test_a_poll_and_its_options_name_each_other():
         Link("item:101", "item:100", "option", 1),
     )
     assert option.links == (Link("item:101", "item:100", "option"),)
-    assert list(named_parent(work_on(a_body(type="pollopt", poll=7)))) == []
 
 
 def test_kids_that_cannot_stand_below_a_comment_are_noted_and_left_out():
@@ -165,8 +163,9 @@ def test_comments_moved_to_a_newer_story_stand_below_it():
 @pytest.mark.parametrize(
     ("parent", "reason"),
     [
-        (a_comment(id=50, parent=100), "parent: 50 is itself a reply to 100, a circle"),
-        (a_comment(id=120, parent=100), "parent: 120 is itself a reply to 100, a circle"),
+        (a_comment(id=50, parent=100), "parent: 50 stands below 100 itself, a circle"),
+        (a_comment(id=120, parent=100), "parent: 120 stands below 100 itself, a circle"),
+        (a_comment(id=50, parent=40, newer_above=100), "parent: 50 stands below 100 itself, a circle"),
         (a_comment(id=120, parent=110), "parent: 120 is a comment newer than 100, which cannot reply to it"),
     ],
 )
@@ -175,6 +174,25 @@ def test_circles_are_refused(parent, reason):
 
     with pytest.raises(Permanent, match=reason):
         resolve_hierarchy(work)
+
+
+def test_a_step_up_to_a_newer_parent_is_remembered_further_down():
+    moved = resolve_hierarchy(work_on(a_comment(parent=120))).body
+    reply = resolve_hierarchy(work_on(a_comment(id=105, parent=100), related={"item:100": moved})).body
+    late = resolve_hierarchy(work_on(a_comment(id=130, parent=105), related={"item:105": reply}))
+
+    assert (moved.newer_above, reply.newer_above) == (120, 120)
+    assert late.body is None
+
+
+def test_parents_are_looked_up_except_for_ordinary_bulk_lines():
+    def wanted(**fields):
+        return list(named_parent(work_on(a_comment(**fields))))
+
+    assert wanted(source_type="FIREBASE") == wanted(source_type="POST") == ["item:50"]
+    assert wanted(source_type="BULK") == []
+    assert wanted(source_type="BULK", parent=120) == ["item:120"]
+    assert wanted(source_type="POST", parent=None) == []
 
 
 def test_an_item_without_relations_withdraws_what_it_stated():
