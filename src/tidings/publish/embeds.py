@@ -74,14 +74,14 @@ def _is_host(host: str) -> bool:
 def _fields(fields: tuple[NoticeField, ...], room: int) -> list[dict[str, Any]]:
     """Place fields in order until the room is used up; the last one may be cut to fit."""
     placed: list[dict[str, Any]] = []
-    for field in fields:
-        name = fit(field.name, FIELD_NAME_MAX)
-        value = fit(field.value, max(0, min(FIELD_VALUE_MAX, room - units(name))))
-        if not name or not fit(field.value, FIELD_VALUE_MAX):
+    for field in fields[: 2 * FIELDS_MAX]:
+        name, value = fit(field.name, FIELD_NAME_MAX), fit(field.value, FIELD_VALUE_MAX)
+        if not name or not value:
             continue
-        cut_short = units(value) < min(units(fit(field.value, FIELD_VALUE_MAX)), FIELD_WORTH_SHOWING)
-        if cut_short or len(placed) == FIELDS_MAX:
+        space = room - units(name)
+        if len(placed) == FIELDS_MAX or space < min(units(value), FIELD_WORTH_SHOWING):
             break
+        value = value if units(value) <= space else fit(field.value, space)
         placed.append({"name": name, "value": value, "inline": field.inline})
         room -= units(name) + units(value)
     return placed

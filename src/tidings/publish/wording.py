@@ -6,6 +6,8 @@ import re
 import unicodedata
 
 ELLIPSIS = "…"
+READ_CHARS_MAX = 20_000
+"""Far above every limit of a chat; what comes behind is not even looked at."""
 
 # Controls (but tab and newline), direction marks and overrides, invisible separators, tags used to hide text, and lone
 # halves of surrogate pairs, which JSON cannot carry. Joiners stay: scripts and emoji need them.
@@ -39,7 +41,7 @@ def escape(text: str) -> str:
 
 def fit(text: str, limit: int, *, markdown: bool = True) -> str:
     """Clean and escape text, cut at a word boundary to at most `limit` UTF-16 units, ellipsis included."""
-    text = clean(text)
+    text = clean(text[:READ_CHARS_MAX])
     shown = escape(text) if markdown else text
     if units(shown) <= limit:
         return shown
