@@ -98,6 +98,8 @@ class _Child:
             await self.stop()
             raise
         self._pages += 1
+        if answer.last:
+            await self.stop()
         return answer
 
     async def stop(self) -> None:

@@ -35,6 +35,8 @@ class Answer(msgspec.Struct, frozen=True):
 
     extract: Extract | None = None
     error: str | None = None
+    last: bool = False
+    """The child has come close to its memory limit and should be replaced."""
 
 
 def main(parent: int, memory_bytes: int) -> None:
@@ -50,14 +52,17 @@ def main(parent: int, memory_bytes: int) -> None:
     _write(answers, Answer())
     while (frame := _read(jobs)) is not None:
         job = msgspec.msgpack.decode(frame, type=Job)
+        extract, failure = None, None
         try:
-            answer = Answer(extract=extract_page(job.html, job.url, job.max_chars, job.charset))
-        except MemoryError:
-            # What is left of the heap cannot be trusted; the parent starts another child.
-            os._exit(os.EX_OSERR)
+            extract = extract_page(job.html, job.url, job.max_chars, job.charset)
         except Exception as error:  # noqa: BLE001 - a page can raise anything the parsers know
-            answer = Answer(error=type(error).__name__)
-        _write(answers, answer)
+            failure = type(error).__name__
+        crowded = _peak_bytes() > 0.8 * memory_bytes
+        if failure == "MemoryError" or (crowded and not (extract and extract.text)):
+            # The parsers swallow a failed allocation and report an empty page. What is left of the heap cannot be
+            # trusted either; the parent starts another child.
+            os._exit(os.EX_OSERR)
+        _write(answers, Answer(extract, failure, last=crowded))
 
 
 def _die_with(parent: int) -> None:
@@ -66,6 +71,15 @@ def _die_with(parent: int) -> None:
         ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
     if os.getppid() != parent:
         os._exit(os.EX_UNAVAILABLE)
+
+
+def _peak_bytes() -> int:
+    """Return the most address space this process ever used; 0 where that cannot be known."""
+    try:
+        with open("/proc/self/status") as status:
+            return next(int(line.split()[1]) * 1024 for line in status if line.startswith("VmPeak"))
+    except (OSError, StopIteration):
+        return 0
 
 
 def _read(stream: BinaryIO) -> bytes | None:
