@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import warnings
 from typing import Any
 
 from tidings.model.contracts import Receipt
@@ -23,16 +24,10 @@ class Apprise:
 
     def __init__(self, address: str, name: str, *, timeout_seconds: float = 60.0) -> None:
         _silence()
-        try:
-            import apprise
-        except ImportError:
-            raise Misconfigured(f"apprise:{name} needs the extra: install tidings[notifiers]") from None
         self.name = name
         self.limiter = f"apprise:{name}"
         self._timeout_seconds = timeout_seconds
-        self._service: Any = apprise.Apprise()  # Apprise carries no types.
-        if not self._service.add(address):
-            raise Misconfigured(f"apprise:{name}: the address is not one Apprise understands")
+        self._service = _service(address, name)
 
     def __repr__(self) -> str:
         return f"Apprise(apprise:{self.name})"
@@ -63,3 +58,17 @@ def _silence() -> None:
         logger.handlers[:] = [logging.NullHandler()]
         logger.propagate = False
         logger.setLevel(logging.CRITICAL + 1)
+
+
+def _service(address: str, name: str) -> Any:  # Apprise carries no types.
+    with warnings.catch_warnings():
+        # Apprise imports its services on first use, and with them modules that Python deprecates.
+        warnings.simplefilter("ignore", DeprecationWarning)
+        try:
+            import apprise
+        except ImportError:
+            raise Misconfigured(f"apprise:{name} needs the extra: install tidings[notifiers]") from None
+        service = apprise.Apprise()
+        if not service.add(address):
+            raise Misconfigured(f"apprise:{name}: the address is not one Apprise understands")
+    return service
