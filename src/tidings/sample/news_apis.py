@@ -144,9 +144,11 @@ def apitube_answer(
     account.credits -= 1 if here else 0
     more = page * size < len(listed)
     shown = str(request.url.include_query_params(page=page))  # Always http, whatever was asked.
+    dated = any(name.startswith("published_at.") for name in params)
     return (
         200,
-        {
+        _warning("title" in params and not dated)
+        | {
             "status": "ok",
             "limit": size,
             "path": shown,
@@ -161,6 +163,12 @@ def apitube_answer(
         },
         headers,
     )
+
+
+def _warning(wanted: bool) -> dict[str, Any]:
+    """Say that a search by title without dates looks back for 31 days only."""
+    warning = {"code": "ER0366", "message": "Title search is limited to the last 31 days."}
+    return {"meta": {"warnings": [warning]}} if wanted else {}
 
 
 def _apitube_refusal(

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, SecretStr
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, SecretStr
 
+from tidings.model.durations import duration_seconds
 from tidings.model.errors import BadInput
 from tidings.model.pipeline import Pipeline, Source
 from tidings.model.publication import IdIndex, Retention
@@ -44,26 +45,26 @@ class Settings(BaseModel):
 
     model_config = ConfigDict(extra="forbid")
 
-    every: float = Field(3600, ge=60)
-    """Seconds between two looks at each source."""
-    max_stored_articles: int = Field(500, ge=1, le=10_000)
-    max_pages: int = Field(15, ge=1, le=100)
-    id_index_days: int = Field(30, ge=1, le=365)
-    max_content_chars: int = Field(10_240, ge=500, le=100_000)
-    max_content_fetch_attempts: int = Field(5, ge=1, le=50)
-    shelf_writes_per_day: int = Field(1000, ge=1)
+    every: Annotated[float, BeforeValidator(duration_seconds)] = Field(default=3600, ge=60)
+    """The time between two looks at each source."""
+    max_stored_articles: int = Field(default=500, ge=1, le=10_000)
+    max_pages: int = Field(default=15, ge=1, le=100)
+    id_index_days: int = Field(default=30, ge=1, le=365)
+    max_content_chars: int = Field(default=10_240, ge=500, le=100_000)
+    max_content_fetch_attempts: int = Field(default=5, ge=1, le=50)
+    shelf_writes_per_day: int = Field(default=1000, ge=1)
     feeds: tuple[WebAddress, ...] = DEFAULT_FEEDS
-    language: str = Field("en", pattern=r"^[a-z]{2}$")
+    language: str = Field(default="en", pattern=r"^[a-z]{2}$")
     newsdata_key: SecretStr | None = None
     newsdata_url: WebAddress = "https://newsdata.io/api/1"
-    newsdata_page_size: int = Field(10, ge=1, le=50)
+    newsdata_page_size: int = Field(default=10, ge=1, le=50)
     """The free plan allows 10, the others 50."""
-    newsdata_credits_per_day: int = Field(200, ge=1)
+    newsdata_credits_per_day: int = Field(default=200, ge=1)
     apitube_key: SecretStr | None = None
     apitube_url: WebAddress = "https://api.apitube.io/v1"
-    apitube_page_size: int = Field(10, ge=1, le=250)
+    apitube_page_size: int = Field(default=10, ge=1, le=250)
     """The free plan allows 10, the others 50 or 250."""
-    apitube_credits_per_day: int = Field(100, ge=1)
+    apitube_credits_per_day: int = Field(default=100, ge=1)
 
 
 def build(settings: Settings) -> Pipeline:

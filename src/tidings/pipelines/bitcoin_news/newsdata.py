@@ -181,7 +181,7 @@ def _zone(name: Any) -> tzinfo:
         return UTC
     try:
         return ZoneInfo(name)
-    except (ValueError, OSError):  # ZoneInfo looks names up as files.
+    except (KeyError, ValueError, OSError):  # ZoneInfo looks names up as files.
         return UTC
 
 
