@@ -86,10 +86,16 @@ DATE_LINE: Final = re.compile(
 SENTENCE_END: Final = re.compile(r"[.!?…。！？؟۔][\"'”’»)\]]*$")
 
 
-def is_furniture(sentence: str) -> bool:
+def phrases_in(text: str) -> tuple[str, ...]:
+    """Return the telling phrases that occur in a text at all; mostly few, so that each sentence is checked quickly."""
+    plain = text.lower()
+    return tuple(phrase for phrase in ANYWHERE if phrase in plain)
+
+
+def is_furniture(sentence: str, phrases: tuple[str, ...] = ANYWHERE) -> bool:
     """Tell whether a sentence or line belongs to the page rather than to the article."""
     plain = sentence.lower().strip()
-    if plain.startswith(AT_THE_START) or any(phrase in plain for phrase in ANYWHERE):
+    if plain.startswith(AT_THE_START) or any(phrase in plain for phrase in phrases):
         return True
     words = plain.split(None, LINE_WORDS_MAX + 1)
     if len(words) > LINE_WORDS_MAX:

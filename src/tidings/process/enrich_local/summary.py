@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from typing import Final, NamedTuple
 
 from tidings.model.answers import Summary
-from tidings.process.enrich_local.furniture import is_furniture, is_sentence
+from tidings.process.enrich_local.furniture import is_furniture, is_sentence, phrases_in
 from tidings.process.enrich_local.sentences import printable, split_sentences
 
 TEXT_CHARS_MAX: Final = 60_000
@@ -65,7 +65,8 @@ def summarize(
 def readable_sentences(text: str) -> list[str]:
     """Return the sentences of the article without the page's furniture; all of them where nothing else is left."""
     everything = [" ".join(sentence.split()) for sentence in split_sentences(text)[:LINES_MAX]]
-    article = [sentence for sentence in everything if not is_furniture(sentence)]
+    phrases = phrases_in("\n".join(everything))
+    article = [sentence for sentence in everything if not is_furniture(sentence, phrases)]
     whole = [sentence for sentence in article if is_sentence(sentence)]
     return whole or article or everything
 
@@ -78,13 +79,13 @@ def _candidates(sentences: list[str], words_max: int) -> list[Candidate]:
     for position, (sentence, bag) in enumerate(zip(sentences, terms, strict=True)):
         words = len(sentence.split())
         if words <= words_max and len(sentence) <= SUMMARY_CHARS_MAX:
-            candidates.append(Candidate(position, sentence, words, {t: n * rarity[t] for t, n in bag.items()}))
+            candidates.append(Candidate(position, sentence, words, _unit({t: n * rarity[t] for t, n in bag.items()})))
     return candidates
 
 
 def _choose(candidates: list[Candidate], title: Counter[str], words_max: int) -> list[Candidate]:
     """Take the best sentence that still fits, again and again, each time marking down what has been said."""
-    worth = _worth(candidates, {term: float(count) for term, count in title.items()})
+    worth = _worth(candidates, _unit(title))
     repeats = dict.fromkeys(worth, 0.0)
     chosen: list[Candidate] = []
     words_left, chars_left = words_max, SUMMARY_CHARS_MAX
@@ -103,9 +104,11 @@ def _choose(candidates: list[Candidate], title: Counter[str], words_max: int) ->
 
 def _worth(candidates: list[Candidate], title: Vector) -> dict[int, float]:
     """Rate each sentence: close to what the text is about, near its beginning, close to the title, long enough."""
-    centroid: Counter[str] = Counter()
+    sums: dict[str, float] = {}
     for candidate in candidates:
-        centroid.update(candidate.vector)
+        for term, weight in candidate.vector.items():
+            sums[term] = sums.get(term, 0.0) + weight
+    centroid = _unit(sums)
     worth = {}
     for candidate in candidates:
         early = POSITION_WEIGHT / (1.0 + POSITION_DECAY * candidate.position)
@@ -116,15 +119,16 @@ def _worth(candidates: list[Candidate], title: Vector) -> dict[int, float]:
 
 
 def cosine(one: Vector, other: Vector) -> float:
-    """Return how alike two vectors are, from 0 to 1."""
+    """Return how alike two vectors of length 1 are, from 0 to 1."""
     if len(other) < len(one):
         one, other = other, one
-    shared = sum(weight * other[term] for term, weight in one.items() if term in other)
-    return shared / (_length(one) * _length(other)) if shared else 0.0
+    return sum(weight * other[term] for term, weight in one.items() if term in other)
 
 
-def _length(vector: Vector) -> float:
-    return math.sqrt(sum(weight * weight for weight in vector.values()))
+def _unit(vector: Vector) -> Vector:
+    """Scale a vector to length 1."""
+    length = math.sqrt(sum(weight * weight for weight in vector.values()))
+    return {term: weight / length for term, weight in vector.items()}
 
 
 def _terms(text: str) -> Counter[str]:

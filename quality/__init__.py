@@ -1,0 +1,1 @@
+"""Scores what tidings makes of texts and pages, beside simple baselines. `python -m quality` prints one table."""
