@@ -329,7 +329,7 @@ class Notifier(Protocol):
 
 
 class Desk(Protocol):
-    """Everything an operator can see and do; the command line and the dashboard share it. Synchronous, like the store."""
+    """Everything an operator can see and do, for the command line and the dashboard; synchronous, like the store."""
 
     def status(self) -> StatusView:
         """Return everything at a glance."""

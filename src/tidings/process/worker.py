@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import dataclasses
+import logging
 import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -14,7 +16,7 @@ from tidings.model.errors import StoreUnavailable
 from tidings.model.item import Lease
 from tidings.model.pipeline import Pipeline
 from tidings.model.settlement import Settlement
-from tidings.process.runner import Runner
+from tidings.process.runner import Runner, describe
 from tidings.process.waker import Waker
 from tidings.watch.logs import Seldom, event
 from tidings.watch.metrics import Metrics
@@ -25,6 +27,7 @@ POLL_SECONDS = 1.0
 GRACE_SECONDS = 25.0
 BATCHES_IN_FLIGHT = 2
 SETTLE_BATCH = 100
+UNWRITABLE = "the outcome could not be written"
 
 
 @dataclass(frozen=True, slots=True)
@@ -237,7 +240,13 @@ class Worker:
     def _spawn(self, work: Any) -> None:
         task = asyncio.create_task(work)
         self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
+        task.add_done_callback(self._ended)
+
+    def _ended(self, task: asyncio.Task[None]) -> None:
+        self._tasks.discard(task)
+        if not task.cancelled() and (error := task.exception()) is not None:
+            # The leases run out and are swept: the items cost an attempt, the worker lives on.
+            self._seldom.event("attempt lost", error=describe(error))
 
     async def _run_batch(self, leases: list[Lease], slots: asyncio.Semaphore) -> None:
         """Carry a batch through its pure transitions in a thread, and settle it as one."""
@@ -313,6 +322,12 @@ class Worker:
                 batch = await self._still_open(batch)
                 if not batch:
                     return
+            except Exception as error:  # noqa: BLE001  # one item must not fail its batch
+                if len(batch) > 1:
+                    await self._settle(batch[: len(batch) // 2])
+                    await self._settle(batch[len(batch) // 2 :])
+                    return
+                batch = [_unwritable(batch[0], error)]
         self._report(batch, settled.stale)
         lanes = {s.lane for s in batch if s.lane is not None and s.delay_ms == 0}
         if settled.born:
@@ -377,6 +392,31 @@ class Worker:
             released = await self._executor.write(self._items.release, left)
             event("released", leases=released)
             self._running.clear()
+
+
+def _unwritable(settlement: Settlement, error: Exception) -> Settlement:
+    """Bury an item whose outcome the store refuses to write, without any of its effects."""
+    if settlement.cause == UNWRITABLE:
+        raise error
+    event("outcome refused", level=logging.ERROR, item=settlement.id, pipeline=settlement.pipeline, error=str(error))
+    return dataclasses.replace(
+        settlement,
+        state=settlement.state_before,
+        standing="dead",
+        lane=None,
+        ended="dead",
+        delay_ms=None,
+        due_at=None,
+        error=f"the store refused the outcome: {describe(error)}",
+        cause=UNWRITABLE,
+        body=None,
+        accepts=False,
+        presents=False,
+        presentation=None,
+        links=None,
+        children=(),
+        steps=(),
+    )
 
 
 class _Pace:

@@ -13,12 +13,13 @@ from tidings.model.pipeline import Pipeline
 from tidings.model.settlement import Settled, Settlement, Swept
 from tidings.store.adopting import Arrival, adopt, begin_waiting
 from tidings.store.database import Database, Row, Tx
-from tidings.store.links import replace_links
+from tidings.store.links import BY_CHILD, replace_links
 from tidings.store.shelving import put_presentations
 
 OLDEST_SHARE = 0.2
 LOST_LEASES_MAX = 3
 ERROR_CHARS_MAX = 500
+DELIVERY, ANNOUNCES = "delivery", "announces"
 _encode = msgspec.json.Encoder().encode
 _steps = msgspec.json.Decoder(list[Step]).decode
 
@@ -133,6 +134,16 @@ class ItemStore:
         children = [child for s in held for child in s.children]
         if not children:
             return 0
+        # A delivery states whom it announces; other children state their own links when they are processed.
+        tx.many(
+            "insert_link",
+            [
+                (s.pipeline, ANNOUNCES, ref(DELIVERY, child.key), BY_CHILD, ref(s.kind, s.key), None)
+                for s in held
+                for child in s.children
+                if child.kind == DELIVERY
+            ],
+        )
         return len(adopt(tx, self._pipelines, [Arrival(child, 0) for child in children]).born)
 
     def were_settled(self, leases: Sequence[tuple[int, int]]) -> set[int]:
@@ -160,7 +171,7 @@ class ItemStore:
                 self._pipelines,
                 [(i, p, k, s, *returned[i][1:]) for i, p, k, _, s, _, _, _ in spared if returned[i][1] is not None],
             )
-        ambiguous = sum(1 for row in mine if row[2] == "delivery")
+        ambiguous = sum(1 for row in mine if row[2] == DELIVERY)
         self._on_work()
         return Swept(expired=len(mine), poisoned=len(poisoned), ambiguous=ambiguous)
 
@@ -189,6 +200,15 @@ class ItemStore:
                     row = tx.one("next_due", pipeline=pipeline, lane=lane)
                     waits += [row[0]] if row and row[0] is not None else []
         return max(0, min(waits)) if waits else None
+
+    def has_older_delivery(self, channel: str, item: int) -> bool:
+        """Tell whether an older delivery to a channel is still to be sent."""
+        values = {"prefix": f"{channel}/", "prefix_end": f"{channel}0", "id": item}
+        with self._database.reading() as tx:
+            for pipeline in self._pipelines:
+                if tx.one("older_delivery", pipeline=pipeline, **values) is not None:
+                    return True
+        return False
 
     def prefetch(self, pipeline: str, refs: Sequence[str]) -> dict[str, bytes]:
         """Return the accepted (or else working) bodies of other items by ref."""

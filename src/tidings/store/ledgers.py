@@ -157,6 +157,10 @@ class AsyncLedger:
         self._ledgers = ledgers
         self._executor = executor
 
+    def now_ms(self) -> int:
+        """Return the database's clock."""
+        return self._ledgers.now_ms()
+
     async def get(self, name: str, key: str) -> bytes | None:
         """Return a cached value."""
         return await self._executor.read(self._ledgers.get, name, key)

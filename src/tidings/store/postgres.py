@@ -79,7 +79,7 @@ class PostgresDatabase:
             self.url,
             min_size=0,
             max_size=size,
-            configure=self._configure,
+            configure=self._configure if name == "writers" else self._configure_reader,
             open=False,
             name=name,
             timeout=10,
@@ -94,6 +94,11 @@ class PostgresDatabase:
         connection.execute(composing.SQL("SET synchronous_commit = {}").format(composing.Literal(self._synchronous)))
         self._set_offset(connection)
         connection.commit()
+
+    def _configure_reader(self, connection: psycopg.Connection[Row]) -> None:
+        self._configure(connection)
+        connection.isolation_level = psycopg.IsolationLevel.REPEATABLE_READ
+        connection.read_only = True
 
     def _set_offset(self, connection: psycopg.Connection[Row]) -> None:
         connection.execute("SELECT set_config('tidings.clock_offset_ms', %s, false)", [str(self._offset_ms)])
@@ -126,8 +131,6 @@ class PostgresDatabase:
                 tx = PostgresTx(connection)
                 if self._offset_ms:
                     self._set_offset(connection)
-                if mode == "reading":
-                    connection.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY")
                 setattr(self._local, mode, tx)
                 try:
                     yield tx

@@ -75,7 +75,7 @@ class RetentionStore:
     def _overdue(self, tx: Tx, pipeline: Pipeline, rule: Retention) -> list[Row]:
         """Choose items at rest, with no delivery open, that a rule no longer keeps."""
         base = (
-            "SELECT i.id, i.pipeline, i.kind, i.key, i.fingerprint FROM items i "
+            "SELECT i.id, i.pipeline, i.kind, i.key, i.fingerprint FROM items i "  # noqa: S608  # constants
             f"WHERE i.pipeline = :pipeline AND i.kind = :kind AND {_AT_REST} AND {_NO_OPEN_DELIVERY}"
         )
         values = {"pipeline": pipeline.name, "kind": rule.kind, "batch": BATCH}
@@ -114,8 +114,8 @@ class RetentionStore:
     def _drop_old_dead_letters(self) -> int:
         with self._database.transaction() as tx:
             rows = tx.sql(
-                "SELECT id, pipeline, kind, key, fingerprint FROM items WHERE standing = 'dead' AND lease_until IS NULL "
-                "AND changed_at < tidings_now() - :age_ms ORDER BY id LIMIT :batch",
+                "SELECT id, pipeline, kind, key, fingerprint FROM items WHERE standing = 'dead' "
+                "AND lease_until IS NULL AND changed_at < tidings_now() - :age_ms ORDER BY id LIMIT :batch",
                 {"age_ms": round(self._dead_letter_days * DAY_MS), "batch": BATCH},
             )
             return self.bury(tx, rows, None)

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import msgspec
+
 from tidings.model.contracts import ShelfEntry
+from tidings.model.pipeline import Pipeline
 from tidings.store.database import Database, Row
 from tidings.store.shelving import bump, count_writes
 
@@ -51,6 +54,13 @@ class ShelfStore:
         with self._database.reading() as tx:
             row = tx.one("shelf_count", pipeline=pipeline, collection=collection)
         return int(row[0]) if row else 0
+
+    def index_sizes(self, pipeline: str, declared: Pipeline) -> tuple[int, int]:
+        """Return how many ids the id index lists and how many cards its collection holds."""
+        assert declared.id_index is not None
+        entry = self.get(pipeline, f"index:{declared.id_index.collection}")
+        ids = len(msgspec.json.decode(entry.value)["ids"]) if entry else 0
+        return ids, self.count(pipeline, declared.id_index.collection)
 
     def version(self, pipeline: str) -> int:
         """Return a number that grows with every change of the pipeline's shelf."""

@@ -54,7 +54,7 @@ def _card(pipeline: Pipeline, item: int, revision: int, version: int, shown: Pre
 def _put_documents(tx: Tx, pipeline: str, documents: list[tuple[int, str, str, Any]]) -> None:
     if not documents:
         return
-    rows = [
+    rows: list[tuple[Any, ...]] = [
         (
             i,
             pipeline,
@@ -73,6 +73,7 @@ def _put_documents(tx: Tx, pipeline: str, documents: list[tuple[int, str, str, A
     ]
     if _is_sqlite(tx):
         tx.many("put_text", [(row[0], row[10], row[11]) for row in rows])
+        rows = [row[:10] for row in rows]
     tx.many("put_document", rows)
 
 

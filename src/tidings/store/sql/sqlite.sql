@@ -6,7 +6,7 @@ SELECT coalesce((SELECT seq FROM sqlite_sequence WHERE name = 'intake'), 0);
 
 -- name: put_document
 -- The full text lives in a virtual table beside the attributes.
--- params: id pipeline kind key author type score time url attributes title text
+-- params: id pipeline kind key author type score time url attributes
 INSERT INTO documents (id, pipeline, kind, key, author, type, score, time, url, attributes)
 VALUES (:id, :pipeline, :kind, :key, :author, :type, :score, :time, :url, :attributes)
 ON CONFLICT (id) DO UPDATE

@@ -1,0 +1,339 @@
+"""Puts the parts together; the only place that picks them."""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+import shutil
+from collections.abc import Callable, Coroutine, Mapping
+from contextlib import AsyncExitStack
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Literal
+
+from tidings import __version__
+from tidings.discover.poller import Poller
+from tidings.model.contracts import Kit
+from tidings.model.errors import Misconfigured
+from tidings.model.item import Finding
+from tidings.model.pipeline import Pipeline
+from tidings.model.publication import Notice, Route
+from tidings.model.query import parse
+from tidings.model.workflow import Work
+from tidings.net.client import Limits, Web
+from tidings.process.enrich import Enricher, Terms
+from tidings.process.enrich_endpoint import Endpoint
+from tidings.process.extract import Extractor
+from tidings.process.runner import Runner
+from tidings.process.sweeper import Sweeper
+from tidings.process.waker import Waker
+from tidings.process.worker import LANES, Lane, Worker
+from tidings.publish.apprise import Apprise
+from tidings.publish.deliveries import deliveries_for, with_deliveries
+from tidings.publish.discord import HOSTS, Discord
+from tidings.publish.sending import Channel, Policy, Sender
+from tidings.store.database import Database, Durability, connect
+from tidings.store.executor import StoreExecutor
+from tidings.store.ledgers import AsyncLedger, Ledgers
+from tidings.store.migrate import migrate
+from tidings.store.store import Store, open_store
+from tidings.watch.alerts import AlertLoop, Facts, Thresholds
+from tidings.watch.logs import hide
+from tidings.watch.metrics import Metrics
+
+USER_AGENT = f"tidings/{__version__} (self-hosted watcher)"
+
+
+@dataclass(frozen=True, slots=True)
+class ChannelSpec:
+    """A channel as configured; its address is a secret."""
+
+    name: str
+    address: str = field(repr=False)
+    kind: Literal["discord", "apprise"] = "discord"
+    policy: Policy = "at-least-once"
+    username: str | None = None
+    gets_alerts: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class AiSpec:
+    """An AI endpoint as configured."""
+
+    base_url: str
+    model: str
+    api_key: str | None = field(default=None, repr=False)
+    terms: Terms = Terms()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wiring:
+    """Every value the parts are built from."""
+
+    database_url: str
+    pipelines: tuple[Pipeline, ...]
+    durability: Durability = "power-safe"
+    endpoints: tuple[str, ...] = ()
+    channels: tuple[ChannelSpec, ...] = ()
+    routes: tuple[Route, ...] = ()
+    ai: AiSpec | None = None
+    lanes: Mapping[str, Lane] = field(default_factory=lambda: dict(LANES))
+    lease_seconds: float = 900.0
+    dead_letter_days: float = 30.0
+    intake_days: float = 7.0
+    journal_days: float = 90.0
+    user_agent: str = USER_AGENT
+    obey_robots: bool = True
+    per_host_delay_seconds: float = 0.5
+    loopback_allowed: frozenset[tuple[str, int]] = frozenset()
+    """Exact loopback hosts and ports that pages may come from: the sample world and tests only."""
+    limits: Limits | None = None
+    sweep_seconds: float = 5.0
+    thresholds: Thresholds = Thresholds()
+    extractor_children: int = 1
+    migrates: bool = True
+
+
+class App:
+    """The running whole; an async context manager. Loops are started by whoever needs them."""
+
+    def __init__(self, wiring: Wiring) -> None:
+        self.wiring = wiring
+        self.owner = secrets.token_hex(8)
+        self._open = AsyncExitStack()
+
+    async def __aenter__(self) -> App:
+        wiring = self.wiring
+        self.database: Database = connect(wiring.database_url, durability=wiring.durability)
+        self._open.callback(self.database.close)
+        try:
+            if wiring.migrates:
+                migrate(self.database)
+            await self._assemble(wiring)
+        except BaseException:
+            await self._open.aclose()
+            raise
+        return self
+
+    async def _assemble(self, wiring: Wiring) -> None:
+        self.executor = StoreExecutor(self.database)
+        self._open.callback(self.executor.close)
+        self.waker = Waker()
+        self.metrics = Metrics(__version__)
+        self.ledger = AsyncLedger(Ledgers(self.database), self.executor)
+        self.clock = _StoreClock(self.ledger)
+        self.web = await self._open.enter_async_context(self._web(wiring))
+        self.extractor = await self._open.enter_async_context(Extractor(children=wiring.extractor_children))
+        self.kit = Kit(self.web, self.extractor, self._enricher(wiring), self.ledger, self.clock)
+        self.channels = {spec.name: self._channel(spec) for spec in wiring.channels}
+        sender = Sender(
+            self.channels,
+            self.ledger.enter,
+            self.ledger.leave,
+            self._pause_channel,
+            self._is_channel_paused,
+            is_behind=self._is_behind,
+        )
+        self.pipelines: dict[str, Pipeline] = {
+            p.name: with_deliveries(p, sender) if p.announce else p for p in wiring.pipelines
+        }
+        self._check_routes(wiring)
+        kinds = {spec.name: spec.kind for spec in wiring.channels}
+        self.store: Store = open_store(
+            self.database,
+            self.pipelines,
+            on_work=self.waker.wake_all,
+            channels=kinds,
+            intake_days=wiring.intake_days,
+            dead_letter_days=wiring.dead_letter_days,
+            journal_days=wiring.journal_days,
+        )
+        self.runner = Runner(self.pipelines, deliver=self._deliver)
+        self.poller = Poller(
+            pipelines=self.pipelines,
+            schedules=self.store.schedules,
+            intake=self.store.intake,
+            executor=self.executor,
+            kit=self.kit,
+            owner=self.owner,
+            now_ms=self.store.ledgers.now_ms,
+            metrics=self.metrics,
+        )
+        self.sweeper = Sweeper(
+            items=self.store.items,
+            executor=self.executor,
+            tidy=self.store.retention.tidy,
+            waker=self.waker,
+            metrics=self.metrics,
+            sweep_seconds=wiring.sweep_seconds,
+        )
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self._open.aclose()
+
+    def worker(self, *, only_lane: str | None = None, only_pipelines: tuple[str, ...] = ()) -> Worker:
+        """Make a worker over all pipelines, or some."""
+        chosen = {n: p for n, p in self.pipelines.items() if not only_pipelines or n in only_pipelines}
+        return Worker(
+            items=self.store.items,
+            intake=self.store.intake,
+            runner=self.runner,
+            kit=self.kit,
+            executor=self.executor,
+            pipelines=chosen,
+            owner=self.owner,
+            waker=self.waker,
+            lanes=self.wiring.lanes,
+            lease_seconds=self.wiring.lease_seconds,
+            paused=self.store.ledgers.pauses,
+            metrics=self.metrics,
+            only_lane=only_lane,
+        )
+
+    def alert_loop(self) -> AlertLoop:
+        """Make the loop that watches our own health and tells the channels that want alerts."""
+        told = [self.channels[spec.name].notifier for spec in self.wiring.channels if spec.gets_alerts]
+        return AlertLoop(
+            executor=self.executor,
+            status=self.store.desk.status,
+            channels=self.store.desk.channels,
+            facts=self.facts,
+            store=self.store.alerts,
+            now_ms=self.store.ledgers.now_ms,
+            thresholds=self.wiring.thresholds,
+            notifiers=told,
+            metrics=self.metrics,
+        )
+
+    def facts(self) -> Facts:
+        """Gather what the alert rules ask beyond the status."""
+        indexed: dict[str, tuple[int, int]] = {}
+        for name, pipeline in self.pipelines.items():
+            if pipeline.id_index is not None:
+                indexed[name] = self.store.shelf.index_sizes(name, pipeline)
+        free = None
+        if self.database.dialect == "sqlite":
+            usage = shutil.disk_usage(Path(self.wiring.database_url.removeprefix("sqlite:///")).resolve().parent)
+            free = usage.free / usage.total
+        return Facts(indexed=indexed, disk_free_share=free)
+
+    def _web(self, wiring: Wiring) -> Web:
+        addresses = [*wiring.endpoints, *([wiring.ai.base_url] if wiring.ai else [])]
+        addresses += [
+            Discord(spec.address, spec.name, _Nothing(), hosts=_hosts(wiring)).origin
+            for spec in wiring.channels
+            if spec.kind == "discord"
+        ]
+        for secret in (spec.address for spec in wiring.channels):
+            hide(secret)
+        if wiring.ai is not None:
+            hide(wiring.ai.api_key)
+        return Web(
+            user_agent=wiring.user_agent,
+            endpoints=addresses,
+            cache=_HttpCache(self.ledger),
+            per_host_delay_seconds=wiring.per_host_delay_seconds,
+            obey_robots=wiring.obey_robots,
+            loopback_allowed=wiring.loopback_allowed,
+            limits=wiring.limits,
+        )
+
+    def _enricher(self, wiring: Wiring) -> Enricher:
+        if wiring.ai is None:
+            return Enricher(self.ledger, clock=self.clock)
+        ai = wiring.ai
+        endpoint = Endpoint(self.web, base_url=ai.base_url, model=ai.model, api_key=ai.api_key, clock=self.clock)
+        return Enricher(self.ledger, endpoint=endpoint, terms=ai.terms, clock=self.clock, on_tokens=self._count_tokens)
+
+    def _count_tokens(self, model: str, tokens_in: int, tokens_out: int) -> None:
+        self.metrics.tokens.labels(model, "in").inc(tokens_in)
+        self.metrics.tokens.labels(model, "out").inc(tokens_out)
+
+    def _channel(self, spec: ChannelSpec) -> Channel:
+        if spec.kind == "apprise":
+            return Channel(spec.name, Apprise(spec.address, spec.name), policy=spec.policy)
+        notifier = Discord(spec.address, spec.name, self.web, hosts=_hosts(self.wiring), username=spec.username)
+        return Channel(spec.name, notifier, policy=spec.policy, limiter=notifier.limiter)
+
+    def _check_routes(self, wiring: Wiring) -> None:
+        for route in wiring.routes:
+            if route.pipeline not in self.pipelines:
+                raise Misconfigured(f"a route names the pipeline {route.pipeline!r}, which is not on")
+            if route.channel not in self.channels:
+                known = ", ".join(self.channels) or "none"
+                raise Misconfigured(f"a route names the channel {route.channel!r}; configured: {known}")
+            parse(route.query)
+
+    def _deliver(self, work: Work, notices: tuple[Notice, ...]) -> tuple[Finding, ...]:
+        return deliveries_for(work.pipeline, work, notices, self.wiring.routes)
+
+    async def _pause_channel(self, name: str, reason: str) -> None:
+        await self.ledger.pause(f"channel:{name}", reason)
+
+    async def _is_channel_paused(self, name: str) -> bool:
+        return f"channel:{name}" in await self.ledger.pauses()
+
+    async def _is_behind(self, work: Work) -> bool:
+        return await self.executor.read(self.store.items.has_older_delivery, work.body.channel, work.item_id)
+
+
+def _hosts(wiring: Wiring) -> frozenset[str]:
+    return (
+        HOSTS | {f"{host}:{port}" for host, port in wiring.loopback_allowed} | {h for h, _ in wiring.loopback_allowed}
+    )
+
+
+class _StoreClock:
+    """The wall clock of this process, for schedules and waits; leases never ask it."""
+
+    def __init__(self, ledger: AsyncLedger) -> None:
+        self._ledger = ledger
+
+    def now_ms(self) -> int:
+        """Return the time by the database's clock."""
+        return self._ledger.now_ms()
+
+
+class _HttpCache:
+    """What conditional requests remember, kept in the store."""
+
+    def __init__(self, ledger: AsyncLedger) -> None:
+        self._ledger = ledger
+
+    async def get(self, key: str) -> bytes | None:
+        """Return a value that has not expired."""
+        return await self._ledger.get("http", key)
+
+    async def put(self, key: str, value: bytes, ttl_seconds: int) -> None:
+        """Keep a value for a time."""
+        await self._ledger.put("http", key, value, ttl_seconds)
+
+
+class _Nothing:
+    """A fetcher for parts that are only asked for their address."""
+
+    async def page(self, url: str, **_: Any) -> Any:
+        """Refuse."""
+        raise Misconfigured(f"nothing is fetched here: {url}")
+
+    async def call(self, method: str, url: str, **_: Any) -> Any:
+        """Refuse."""
+        raise Misconfigured(f"nothing is called here: {method} {url}")
+
+
+Loop = Callable[[asyncio.Event], Coroutine[Any, Any, None]]
+
+
+async def run_loops(loops: list[Loop], stop: asyncio.Event) -> None:
+    """Run loops until `stop` is set; the first that fails stops the others."""
+    tasks = [asyncio.create_task(loop(stop)) for loop in loops]
+    try:
+        done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_EXCEPTION)
+    finally:
+        stop.set()
+    for task in done:
+        task.result()
+    await asyncio.gather(*tasks)

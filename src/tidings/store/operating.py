@@ -1,0 +1,185 @@
+"""What operators do: manual transitions, revival, replay. Each records its actor and ends every lease."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+
+import msgspec
+
+from tidings.model.byhand import perform_by_hand
+from tidings.model.errors import BadInput
+from tidings.model.item import Item, ref
+from tidings.model.pipeline import Pipeline
+from tidings.store.adopting import begin_waiting
+from tidings.store.database import Database, Row, Tx
+from tidings.store.links import replace_links
+from tidings.store.shelving import put_presentations
+
+REPLAY_BATCH = 500
+
+
+class Operations:
+    """The operators' writes."""
+
+    def __init__(
+        self, database: Database, pipelines: Mapping[str, Pipeline], *, on_work: Callable[[], None] = lambda: None
+    ) -> None:
+        self._database = database
+        self._pipelines = pipelines
+        self._on_work = on_work
+
+    def transition(self, item: int, name: str, *, actor: str, reason: str) -> None:
+        """Perform a manual transition on what is there now."""
+        with self._database.transaction() as tx:
+            row = tx.one("item", id=item)
+            if row is None:
+                raise BadInput(f"there is no item {item}")
+            found = Item(*row)
+            self._move(tx, found, name, actor, reason)
+        self._on_work()
+
+    def _move(self, tx: Tx, item: Item, name: str, actor: str, reason: str) -> None:
+        pipeline = self._pipelines.get(item.pipeline)
+        if pipeline is None:
+            raise BadInput(f"nobody here knows the pipeline {item.pipeline!r}")
+        now = tx.one("now")
+        assert now is not None
+        body, accepted = _bodies(tx, item)
+        move = perform_by_hand(pipeline, item, body, accepted, name, now_ms=now[0], reason=reason)
+        rows = tx.many(
+            "move_by_hand",
+            [
+                (
+                    item.id, item.lease_token, item.state, move.state, move.standing, move.lane, move.due_at,
+                    move.error, move.error[:160] if move.error else None, int(move.publishes), None,
+                )
+            ],
+        )  # fmt: skip
+        if not rows:
+            raise BadInput("the item changed at this very moment; look at it again and repeat")
+        steps = msgspec.json.encode([move.step])
+        tx.many(
+            "insert_journal",
+            [
+                (
+                    item.id,
+                    "manual",
+                    item.lease_token + 1,
+                    0,
+                    item.state,
+                    move.state,
+                    "manual",
+                    reason[:500],
+                    actor,
+                    steps,
+                )
+            ],
+        )
+        if move.body is not None:
+            tx.many("replace_body", [(item.id, item.revision, move.body)])
+        if move.links is not None:
+            replace_links(tx, [(item.pipeline, ref(item.kind, item.key), move.links, True)])
+        if move.publishes:
+            put_presentations(tx, pipeline, [(item.id, item.kind, item.key, item.revision, move.presentation)])
+        if rows[0][1] is not None:
+            begin_waiting(tx, self._pipelines, [(item.id, item.pipeline, item.kind, move.state, *rows[0][1:])])
+
+    def revive(
+        self, *, item: int | None = None, pipeline: str | None = None, cause: str | None = None, actor: str
+    ) -> int:
+        """Bring dead letters back into the state they stand in; a parked or rejected item only when named itself."""
+        standings = "('dead', 'parked', 'rejected')" if item is not None else "('dead')"
+        sql = f"SELECT id, pipeline, kind, state, lease_token FROM items WHERE standing IN {standings}"  # noqa: S608
+        values: dict[str, object] = {}
+        for name, value in (("id", item), ("pipeline", pipeline), ("cause", cause)):
+            if value is not None:
+                sql += f" AND {name} = :{name}"
+                values[name] = value
+        with self._database.transaction() as tx:
+            revived = self._revive(tx, tx.sql(sql, values), actor)
+        self._on_work()
+        return revived
+
+    def _revive(self, tx: Tx, rows: Sequence[Row], actor: str) -> int:
+        """Make items due where they stand; one at a dead end begins again."""
+        here, anew = [], []
+        for item, pipeline, kind, state, token in rows:
+            declared = self._pipelines.get(pipeline)
+            workflow = declared.workflows.get(kind) if declared else None
+            if workflow is None:
+                continue
+            if workflow.automatic_from(state):
+                here.append((item, token, workflow.lane_of(state)))
+            else:
+                anew.append((item, workflow.start))
+        revived = tx.many("revive_item", here) if here else []
+        if revived:
+            tx.many("insert_journal", [(i, "revived", t, 0, s, s, "revived", None, actor, None) for i, s, t in revived])
+        return len(revived) + sum(self._restart(tx, item, start, actor, "revived") for item, start in anew)
+
+    def _restart(self, tx: Tx, item: int, state: str, actor: str, kind: str) -> int:
+        row = tx.one("item", id=item)
+        if row is None:
+            return 0
+        found = Item(*row)
+        workflow = self._pipelines[found.pipeline].workflows[found.kind]
+        lane = workflow.lane_of(state)
+        standing = workflow.standing_in(state, due=lane is not None)
+        revision = found.waiting_revision or found.revision
+        intake = tx.sql("SELECT intake_id FROM items WHERE id = :id", {"id": item})[0][0]
+        tx.many("restart_item", [(item, found.fingerprint, revision, state, standing, lane, found.priority, intake)])
+        tx.many(
+            "insert_journal",
+            [(item, kind, found.lease_token + 1, 0, found.state, state, kind, None, actor, None)],
+        )
+        return 1
+
+    def replay(
+        self,
+        pipeline: str,
+        *,
+        state: str | None,
+        keys: Sequence[tuple[str, str]] | None,
+        actor: str,
+        dry_run: bool,
+        item: int | None = None,
+    ) -> int:
+        """Process items again from a state (default: the start), where they came past it; return how many."""
+        declared = self._pipelines.get(pipeline)
+        if declared is None:
+            raise BadInput(f"there is no pipeline {pipeline!r}; known: {', '.join(self._pipelines)}")
+        kinds = {
+            k: w for k, w in declared.workflows.items() if k != "delivery" and (state is None or state in w.states)
+        }
+        if not kinds:
+            raise BadInput(f"{pipeline} has no state {state!r}")
+        wanted = None if keys is None else set(keys)
+        count = 0
+        after = 0
+        while True:
+            with self._database.transaction() as tx:
+                rows = tx.sql(
+                    "SELECT id, kind, key FROM items WHERE pipeline = :pipeline AND id > :after "
+                    "ORDER BY id LIMIT :batch",
+                    {"pipeline": pipeline, "after": after, "batch": REPLAY_BATCH},
+                )
+                for number, kind, key in rows:
+                    if kind not in kinds or (item is not None and number != item):
+                        continue
+                    if wanted is not None and (kind, key) not in wanted:
+                        continue
+                    count += 1 if dry_run else self._restart(tx, number, state or kinds[kind].start, actor, "replayed")
+            if len(rows) < REPLAY_BATCH:
+                break
+            after = rows[-1][0]
+        self._on_work()
+        return count
+
+
+def _bodies(tx: Tx, item: Item) -> tuple[bytes, bytes | None]:
+    asked = [(item.id, item.revision)]
+    if item.accepted_revision is not None and item.accepted_revision != item.revision:
+        asked.append((item.id, item.accepted_revision))
+    bodies = {revision: bytes(body) for _, revision, body in tx.many("read_bodies", asked)}
+    accepted = bodies.get(item.accepted_revision) if item.accepted_revision != item.revision else None
+    return bodies.get(item.revision, b"null"), accepted

@@ -1,0 +1,87 @@
+"""The store, whole: every part over one database."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from tidings.model.pipeline import Pipeline
+from tidings.store.alerts import AlertStore
+from tidings.store.database import Database
+from tidings.store.desk import StoreDesk
+from tidings.store.index import SearchIndex
+from tidings.store.intake import IntakeLog
+from tidings.store.items import ItemStore
+from tidings.store.ledgers import Ledgers
+from tidings.store.links import LinkStore
+from tidings.store.operating import Operations
+from tidings.store.rebuild import Rebuilder
+from tidings.store.retention import RetentionStore
+from tidings.store.schedules import ScheduleStore
+from tidings.store.shelf import ShelfStore
+
+
+@dataclass(frozen=True, slots=True)
+class Store:
+    """All parts, sharing one database and one set of declared pipelines."""
+
+    database: Database
+    intake: IntakeLog
+    items: ItemStore
+    links: LinkStore
+    shelf: ShelfStore
+    index: SearchIndex
+    ledgers: Ledgers
+    schedules: ScheduleStore
+    operations: Operations
+    retention: RetentionStore
+    rebuilder: Rebuilder
+    alerts: AlertStore
+    desk: StoreDesk
+
+
+def open_store(
+    database: Database,
+    pipelines: Mapping[str, Pipeline],
+    *,
+    on_work: Callable[[], None] = lambda: None,
+    channels: Mapping[str, str] | None = None,
+    intake_days: float = 7,
+    dead_letter_days: float = 30,
+    journal_days: float = 90,
+) -> Store:
+    """Put the parts together; `channels` are channel names with the kind of their notifier."""
+    intake = IntakeLog(database, pipelines, keep_days=intake_days, on_append=on_work)
+    items = ItemStore(database, pipelines, on_work=on_work)
+    links, ledgers = LinkStore(database), Ledgers(database)
+    schedules, index = ScheduleStore(database), SearchIndex(database)
+    operations = Operations(database, pipelines, on_work=on_work)
+    retention = RetentionStore(database, pipelines, dead_letter_days=dead_letter_days, journal_days=journal_days)
+    desk = StoreDesk(
+        database,
+        pipelines,
+        items=items,
+        intake=intake,
+        links=links,
+        ledgers=ledgers,
+        schedules=schedules,
+        index=index,
+        operations=operations,
+        retention=retention,
+        channels=channels or {},
+    )
+    return Store(
+        database,
+        intake,
+        items,
+        links,
+        ShelfStore(database),
+        index,
+        ledgers,
+        schedules,
+        operations,
+        retention,
+        Rebuilder(database, pipelines),
+        AlertStore(database),
+        desk,
+    )

@@ -1,0 +1,307 @@
+"""Alerts about our own health: once per episode, cleared with hysteresis, never through the queue they watch."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from tidings.model.contracts import Executor, Notifier
+from tidings.model.errors import StoreUnavailable, TidingsError
+from tidings.model.publication import Notice
+from tidings.model.views import ChannelView, PipelineView, StatusView
+from tidings.watch.logs import Seldom, event
+from tidings.watch.metrics import Metrics
+
+CHECK_SECONDS = 10.0
+SAMPLE_SECONDS = 60
+CLEAR_SHARE = 0.8
+HOUR_SECONDS = 3600.0
+
+
+@dataclass(frozen=True, slots=True)
+class Thresholds:
+    """When each alert fires: above these values."""
+
+    waiting_to_summarize: float = 100
+    waiting_to_announce: float = 50
+    dead_letters: float = 20
+    leases: float = 10
+    lag_seconds: float = 2 * HOUR_SECONDS
+    api_error_share: float = 0.01
+    budget_share: float = 0.9
+    index_divergence: float = 0
+    disk_used_share: float = 0.95
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """What the rules ask beyond the status."""
+
+    indexed: Mapping[str, tuple[int, int]] = field(default_factory=dict)
+    """Per pipeline: ids in the id index, cards on the shelf."""
+    disk_free_share: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """One rule's value for one subject; it fires above its threshold and clears at 80 % of it."""
+
+    name: str
+    subject: str
+    value: float
+    threshold: float
+    message: str
+    help: str
+
+
+class Episodes(Protocol):
+    """Where episodes are kept."""
+
+    def firing(self) -> Sequence[Any]: ...  # noqa: D102
+    def fire(  # noqa: D102
+        self, name: str, subject: str, message: str, help_text: str, value: float, threshold: float
+    ) -> int: ...
+    def clear(self, number: int) -> None: ...  # noqa: D102
+    def note_sent(self, number: int) -> None: ...  # noqa: D102
+    def put_samples(self, points: Sequence[tuple[str, int, float]]) -> None: ...  # noqa: D102
+
+
+def readings(
+    status: StatusView, channels: Iterable[ChannelView], facts: Facts, limits: Thresholds, error_share: float
+) -> list[Reading]:
+    """Ask every rule."""
+    found: list[Reading] = []
+    for name, view in status.pipelines.items():
+        found += _of_pipeline(name, view, limits)
+    for channel in channels:
+        reason = channel.reason or "paused by hand"
+        found.append(
+            Reading(
+                "channel paused",
+                channel.name,
+                float(channel.paused),
+                0.5,
+                f"channel {channel.name} is paused: {reason}; {channel.waiting} notices wait",
+                f"mend its address, then: tidings resume --channel {channel.name}",
+            )
+        )
+    for name, (ids, cards) in facts.indexed.items():
+        found.append(
+            Reading(
+                "index divergence",
+                name,
+                abs(ids - cards),
+                limits.index_divergence,
+                f"{name}: the id index lists {ids} articles, the shelf holds {cards}",
+                "tidings db rebuild shelf",
+            )
+        )
+    if facts.disk_free_share is not None:
+        used = 1 - facts.disk_free_share
+        found.append(
+            Reading(
+                "disk nearly full",
+                "disk",
+                used,
+                limits.disk_used_share,
+                f"the disk that holds the database is {used:.0%} full",
+                "free some space; nothing accepted is lost",
+            )
+        )
+    found.append(
+        Reading(
+            "api errors",
+            "api",
+            error_share,
+            limits.api_error_share,
+            f"{error_share:.1%} of API requests failed in the last minutes",
+            "look at the log for the failing route",
+        )
+    )
+    return found
+
+
+def _of_pipeline(name: str, view: PipelineView, limits: Thresholds) -> list[Reading]:
+    waiting = sum(view.states.get(state, 0) for state in ("found", "fetched", "surveyed"))
+    queued = view.deliveries.get("queued", 0)
+    summarize, announce, dead = limits.waiting_to_summarize, limits.waiting_to_announce, limits.dead_letters
+    lag = view.oldest_due_seconds or 0.0
+    found = [
+        Reading("summarize queue", name, waiting, summarize, f"{waiting} items of {name} wait to be summarized",
+                f"tidings work --until-idle --pipeline {name}"),
+        Reading("announce queue", name, queued, announce, f"{queued} notices of {name} wait to be sent",
+                "tidings status; is the channel answering?"),
+        Reading("dead letters", name, view.dead_letters, dead, f"{view.dead_letters} dead letters in {name}",
+                "tidings dead list"),
+        Reading("leases", name, view.leased, limits.leases, f"{view.leased} leases of {name} are held at once",
+                "tidings status; are workers stuck?"),
+        Reading("processing lag", name, lag, limits.lag_seconds, f"the oldest due item of {name} waits {lag:.0f} s",
+                f"tidings work --until-idle --pipeline {name}"),
+    ]  # fmt: skip
+    if view.shelf_writes_limit:
+        allowed = view.shelf_writes_limit * limits.budget_share
+        found.append(
+            Reading(
+                "shelf writes",
+                name,
+                view.shelf_writes_today,
+                allowed,
+                f"{view.shelf_writes_today} of {view.shelf_writes_limit} shelf writes of {name} are used today",
+                "raise shelf_writes_per_day, or poll less often",
+            )
+        )
+    for budget in view.budgets:
+        if budget.limit and not budget.name.startswith("shelf_writes:"):
+            used = budget.spent + budget.reserved
+            found.append(
+                Reading(
+                    "budget nearly spent",
+                    budget.name,
+                    used,
+                    budget.limit * limits.budget_share,
+                    f"{used} of today's {budget.limit} are used: {budget.name}",
+                    "raise the budget, or wait for the next day (UTC)",
+                )
+            )
+    for source in view.sources:
+        silent = source.health == "silent"
+        found.append(
+            Reading(
+                "source silent",
+                source.name,
+                float(silent),
+                0.5,
+                f"{source.name} has brought nothing new for much longer than usual",
+                f"tidings discover {name} --source {source.name}",
+            )
+        )
+        failing = source.failures if source.health == "failing" else 0
+        found.append(
+            Reading(
+                "source failing",
+                source.name,
+                failing,
+                2.5,
+                f"{source.name} failed {failing} times: {source.error}",
+                f"tidings discover {name} --source {source.name}",
+            )
+        )
+    return found
+
+
+class AlertLoop:
+    """Asks the rules every few seconds and keeps low-resolution history for the charts."""
+
+    def __init__(
+        self,
+        *,
+        executor: Executor,
+        status: Callable[[], StatusView],
+        channels: Callable[[], list[ChannelView]],
+        facts: Callable[[], Facts],
+        store: Episodes,
+        now_ms: Callable[[], int],
+        thresholds: Thresholds,
+        notifiers: Sequence[Notifier] = (),
+        metrics: Metrics | None = None,
+        check_seconds: float = CHECK_SECONDS,
+    ) -> None:
+        self._executor = executor
+        self._status = status
+        self._channels = channels
+        self._facts = facts
+        self._store = store
+        self._now_ms = now_ms
+        self._thresholds = thresholds
+        self._notifiers = notifiers
+        self._metrics = metrics
+        self._check_seconds = check_seconds
+        self._seldom = Seldom()
+        self._requests = (0.0, 0.0)
+
+    async def run(self, stop: asyncio.Event) -> None:
+        """Watch until `stop` is set."""
+        while not stop.is_set():
+            try:
+                await self.check()
+            except StoreUnavailable as error:
+                self._seldom.event("store unavailable", error=str(error))
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(self._check_seconds):
+                    await stop.wait()
+
+    async def check(self) -> None:
+        """Ask every rule once; open, update and end episodes; tell people of new ones."""
+        status = await self._executor.read(self._status)
+        channels = await self._executor.read(self._channels)
+        facts = await self._executor.read(self._facts)
+        now = await self._executor.read(self._now_ms)
+        if self._metrics is not None:
+            self._metrics.observe_status(status)
+        found = readings(status, channels, facts, self._thresholds, self._error_share())
+        await self._executor.write(self._update, found)
+        await self._executor.write(self._store.put_samples, _samples(status, now))
+        await self._tell()
+
+    def _update(self, found: list[Reading]) -> None:
+        firing = {(f.name, f.subject): f for f in self._store.firing()}
+        for reading in found:
+            open_one = firing.pop((reading.name, reading.subject), None)
+            if reading.value > reading.threshold:
+                self._store.fire(
+                    reading.name, reading.subject, reading.message, reading.help, reading.value, reading.threshold
+                )
+                if open_one is None:
+                    event("alert fired", name=reading.name, subject=reading.subject, message=reading.message)
+            elif open_one is not None and reading.value <= reading.threshold * CLEAR_SHARE:
+                self._store.clear(open_one.id)
+                event("alert cleared", name=reading.name, subject=reading.subject)
+        for gone in firing.values():
+            self._store.clear(gone.id)
+
+    async def _tell(self) -> None:
+        """Tell people of episodes they have not heard of; straight to the notifier, past every queue."""
+        if not self._notifiers:
+            return
+        for firing in await self._executor.read(self._store.firing):
+            if firing.notified_at is not None:
+                continue
+            notice = Notice(title=f"Alert: {firing.name}", text=f"{firing.message}\n{firing.help}", color=0xC0392B)
+            for notifier in self._notifiers:
+                try:
+                    await notifier.send(notice, f"alert-{firing.id}")
+                except TidingsError as error:
+                    self._seldom.event("alert not sent", error=str(error))
+                    return
+            await self._executor.write(self._store.note_sent, firing.id)
+
+    def _error_share(self) -> float:
+        """Return the share of requests since the last check that failed."""
+        if self._metrics is None:
+            return 0.0
+        total = failed = 0.0
+        for family in self._metrics.requests.collect():
+            for sample in family.samples:
+                if sample.name.endswith("_count"):
+                    total += sample.value
+                    failed += sample.value if sample.labels.get("status", "").startswith("5") else 0.0
+        before_total, before_failed = self._requests
+        self._requests = (total, failed)
+        recent = total - before_total
+        return (failed - before_failed) / recent if recent >= 20 else 0.0
+
+
+def _samples(status: StatusView, now: int) -> list[tuple[str, int, float]]:
+    """Return one point a minute per series; later points of the same minute replace it."""
+    at = now - now % (SAMPLE_SECONDS * 1000)
+    points: list[tuple[str, int, float]] = []
+    for name, view in status.pipelines.items():
+        points.append((f"due:{name}", at, float(view.due)))
+        points.append((f"settled_hour:{name}", at, float(view.settled_last_hour)))
+        points.append((f"dead:{name}", at, float(view.dead_letters)))
+        points.append((f"lag:{name}", at, float(view.oldest_due_seconds or 0)))
+        points.append((f"items:{name}", at, float(sum(view.states.values()))))
+    return points

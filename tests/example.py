@@ -1,0 +1,136 @@
+"""A tiny pipeline that proves the engine's promises."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import msgspec
+
+from tidings.model.backoff import RetryPolicy
+from tidings.model.contracts import Kit
+from tidings.model.errors import Permanent, Transient
+from tidings.model.item import Finding, Link, fingerprint, ref
+from tidings.model.outcome import Advance, No, Outcome, Postpone, Reject, Verdict
+from tidings.model.pipeline import Page, Pipeline, Run, Schedule
+from tidings.model.publication import Collection, Document, Presentation
+from tidings.model.workflow import ANY, Transition, Work, Workflow
+
+
+class Thing(msgspec.Struct, frozen=True, omit_defaults=True):
+    """The body: what it says, and what it wants to happen to it."""
+
+    id: str
+    text: str = ""
+    fate: str = ""
+    """fail, break, reject, postpone, refuse, die: what the second step does with it."""
+    parent: str | None = None
+    seen: int = 0
+    failures: int = 0
+
+
+class ThingCard(msgspec.Struct, frozen=True):
+    """The card."""
+
+    id: str
+    text: str
+
+
+def read(work: Work) -> Outcome:
+    """The first step."""
+    return Advance(body=msgspec.structs.replace(work.body, seen=work.body.seen + 1))
+
+
+def check(work: Work) -> Outcome:
+    """The second step, in which fates come true."""
+    fate = work.body.fate
+    if fate == "fail":
+        raise Transient("the weather is bad")
+    if fate == "die":
+        raise Permanent("this thing is beyond help")
+    if fate == "break":
+        raise ZeroDivisionError("a surprise")
+    if fate == "reject":
+        return Reject("not for us")
+    if fate == "postpone":
+        return Postpone(work.now_ms + 3_600_000, "later")
+    links = (Link(ref("thing", work.key), ref("thing", work.body.parent), "below"),) if work.body.parent else ()
+    return Advance(links=links)
+
+
+def is_wanted(work: Work) -> Verdict:
+    """The criterion of the second step."""
+    return No(f"fate is {work.body.fate!r}") if work.body.fate == "refuse" else True
+
+
+def fail(work: Work) -> Outcome:
+    """Note a failure."""
+    return Advance(body=msgspec.structs.replace(work.body, failures=work.body.failures + 1))
+
+
+def present(key: str, body: Thing) -> Presentation:
+    """Show a thing."""
+    return Presentation(
+        "things", key, ThingCard(key, body.text), sort=len(key), document=Document(body.text, body.text)
+    )
+
+
+def workflow(*, fuse: bool = True, retry: RetryPolicy | None = None) -> Workflow:
+    """Declare found -> read -> checked -> shown, with a failure state reached by hand."""
+    policy = retry or RetryPolicy(attempts=3, base_seconds=1, cap_seconds=60, jitter=0)
+    return Workflow(
+        kind="thing",
+        start="found",
+        states=("found", "read", "checked", "shown", "failed"),
+        terminal=frozenset({"shown"}),
+        failures=frozenset({"failed"}),
+        body=Thing,
+        fuse=fuse,
+        transitions=(
+            Transition("read", "found", "read", processor=read, retry=policy),
+            Transition("check", "read", "checked", processor=check, criterion=is_wanted, retry=policy),
+            Transition("show", "checked", "shown", retry=policy, publishes=True),
+            Transition("fail", ANY, "failed", processor=fail, trigger="manual"),
+            Transition("retry", "failed", "found", trigger="manual"),
+        ),
+    )
+
+
+@dataclass
+class ThingSource:
+    """A source whose pages tests write."""
+
+    name: str = "example.things"
+    schedule: Schedule = Schedule(every_seconds=60)
+    all_pages: list[Page] = field(default_factory=list)
+    error: Exception | None = None
+    runs: list[Run] = field(default_factory=list)
+
+    async def pages(self, run: Run, kit: Kit) -> AsyncIterator[Page]:  # a source's form
+        """Yield what was written."""
+        self.runs.append(run)
+        for page in self.all_pages:
+            yield page
+        if self.error is not None:
+            raise self.error
+
+
+def thing(key: str, text: str = "", **body: Any) -> Finding:
+    """Make a finding."""
+    payload = Thing(key, text or f"thing {key}", **body)
+    return Finding("example", "thing", key, fingerprint(msgspec.structs.astuple(payload)), msgspec.json.encode(payload))
+
+
+def pipeline(*sources: ThingSource, fuse: bool = True, retry: RetryPolicy | None = None, **more: Any) -> Pipeline:
+    """Declare the example."""
+    return Pipeline(
+        name="example",
+        title="Example",
+        about="A tiny pipeline.",
+        workflows={"thing": workflow(fuse=fuse, retry=retry)},
+        sources=sources,
+        collections=(Collection("things", "thing", "thing", ThingCard, "Things", relation="below"),),
+        presenters={"thing": present},
+        **more,
+    )
