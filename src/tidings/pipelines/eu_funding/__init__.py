@@ -46,19 +46,19 @@ class Settings(BaseModel):
     """Where topic details and the pages for people are."""
     api_key: str = "SEDIA"
     """Public and the same for everybody."""
-    every: Annotated[float, BeforeValidator(duration_seconds)] = Field(7200, ge=60)
-    language: str = Field("en", pattern="^[a-z]{2}$")
-    pause_seconds: float = Field(1.0, ge=0, le=60)
-    walks_max: int = Field(5, ge=1, le=5)
-    closed_pages: int = Field(2, ge=0, le=20)
-    seen_days: float = Field(90, gt=0)
+    every: Annotated[float, BeforeValidator(duration_seconds)] = Field(default=7200, ge=60)
+    language: str = Field(default="en", pattern="^[a-z]{2}$")
+    pause_seconds: float = Field(default=1.0, ge=0, le=60)
+    walks_max: int = Field(default=5, ge=1, le=5)
+    closed_pages: int = Field(default=2, ge=0, le=20)
+    seen_days: float = Field(default=90, gt=0)
     """How long a closed call is kept, and after that remembered so that it is not announced again."""
-    queue_days: float = Field(7, gt=0)
-    summarize_attempts: int = Field(3, ge=1, le=20)
-    announce_attempts: int = Field(5, ge=1, le=20)
-    announce_max_age_days: float = Field(7, ge=0)
+    queue_days: float = Field(default=7, gt=0)
+    summarize_attempts: int = Field(default=3, ge=1, le=20)
+    announce_attempts: int = Field(default=5, ge=1, le=20)
+    announce_max_age_days: float = Field(default=7, ge=0)
     """What the first run finds is announced only if it is not older than this."""
-    lease_seconds: float = Field(900, ge=30)
+    lease_seconds: float = Field(default=900, ge=30)
 
 
 def build(settings: Settings) -> Pipeline:
