@@ -16,7 +16,6 @@ from tidings.model.contracts import Kit
 from tidings.model.errors import Transient
 from tidings.model.item import Finding, fingerprint
 from tidings.model.outcome import Advance, No, Outcome, Verdict
-from tidings.model.web import Response
 from tidings.model.workflow import Transition, Work, Workflow
 from tidings.pipelines.first_issues.bodies import (
     PIPELINE,
@@ -36,7 +35,7 @@ from tidings.pipelines.first_issues.labels import LabelMatch, match_label
 
 LABEL_PAGES_MAX = 10
 WITHDRAWN: tuple[Availability, ...] = ("gone", "blocked", "moved", "unlisted")
-FACTS_MS = 7 * DAY_MS
+FACTS_MS = 6 * DAY_MS
 """How long languages, README and labels are taken as read; the issues are read every time."""
 
 
@@ -66,8 +65,7 @@ class Survey:
     async def _facts(self, body: RepoBody, now_ms: int, kit: Kit) -> RepoBody:
         """Read what seldom changes."""
         if body.surveyed_at is not None:
-            # Discovery told all this when it found the repository, which may be long ago.
-            body = with_metadata(body, json_object(await self._there(body, "", kit), body.full_name))
+            body = await self._metadata(body, kit)
         match = await self._label(body, kit)
         return replace(
             body,
@@ -79,15 +77,17 @@ class Survey:
             facts_at=now_ms,
         )
 
-    async def _there(self, body: RepoBody, part: str, kit: Kit) -> Response:
-        response = await self.github.get(kit, f"{_path(body)}{part}")
-        if response.status != 200:
-            # Whether a repository is out of reach is for discovery to say.
-            raise Transient(f"{body.full_name} was there, {part or 'now it'} is not ({response.status})")
-        return response
+    async def _metadata(self, body: RepoBody, kit: Kit) -> RepoBody:
+        """Refresh what discovery told, perhaps long ago; who is out of reach is for discovery to say."""
+        path = f"/repos/{body.full_name}"
+        response = await self.github.get(kit, path)
+        return with_metadata(body, json_object(response, path)) if response.status == 200 else body
 
     async def _languages(self, body: RepoBody, kit: Kit) -> dict[str, int]:
-        counted = json_object(await self._there(body, "/languages", kit), f"{body.full_name}/languages")
+        response = await self.github.get(kit, f"{_path(body)}/languages")
+        if response.status != 200:
+            raise Transient(f"{body.full_name} was there, its languages are not ({response.status})")
+        counted = json_object(response, f"{body.full_name}/languages")
         return {name: count for name, count in counted.items() if isinstance(count, int) and count >= 0}
 
     async def _readme(self, body: RepoBody, kit: Kit) -> str:

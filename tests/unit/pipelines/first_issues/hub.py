@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -48,7 +47,10 @@ class Hub:
         return [page async for page in self.source.pages(run, self.kit)]
 
     async def perform(self, kind: str, name: str, work: Work) -> Any:
-        return await self.pipeline.workflows[kind].named(name).processor(work, self.kit)  # type: ignore[misc,call-arg]
+        return await self.processor(kind, name)(work, self.kit)
+
+    def processor(self, kind: str, name: str) -> Any:
+        return self.pipeline.workflows[kind].named(name).processor
 
     def work(self, kind: str, key: str, body: Any, accepted: Any = None, state: str = "found") -> Work:
         return Work("first_issues", kind, key, state, 1, 1, self.clock.now_ms(), body, accepted)
@@ -76,7 +78,7 @@ async def open_hub(world: GitHub, clock: ManualClock, *, token: bool = True, **s
 
 def listed(*names: str, label: str | None = "good first issue") -> dict[str, Any]:
     """Write a beginners' list."""
-    entries = [
+    entries: list[Any] = [
         {"name": name, "link": f"https://github.com/{name}", "label": label, "technologies": [], "description": name}
         for name in names
     ]
@@ -106,8 +108,3 @@ def an_issue(repo: Repository, number: int, **more: Any) -> dict[str, Any]:
         "updated_at": moment(NOW_MS - 5 * DAY_MS),
     }
     return issue_json(repo.full_name, number, f"Improve thing {number}", **(fields | more))
-
-
-def plain(value: Any) -> Any:
-    """Return a value as JSON would carry it."""
-    return json.loads(json.dumps(value))
