@@ -30,7 +30,7 @@ def raise_for_status(response: Response, what: str, *, trusted: bool = True, now
         raise Transient(f"{what} answered {status}; it may recover", retry_after_seconds=wait)
     if trusted and status in _NEEDS_A_PERSON:
         raise Misconfigured(f"{what} answered {status}: {_NEEDS_A_PERSON[status]}; check its settings")
-    raise Permanent(f"{what} answered {status}; trying again will not help")
+    raise Permanent(f"{what} answered {status}; trying again will not help", status=status)
 
 
 def retry_after_seconds(headers: Mapping[str, str], now: float | None = None) -> float | None:
