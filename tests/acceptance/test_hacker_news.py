@@ -1,0 +1,415 @@
+"""Hacker News, end to end: real store, real loops, on both databases."""
+
+from __future__ import annotations
+
+import io
+import json
+import random
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.engine import Engine
+
+from tidings.discover.upload import admit_lines, read_lines
+from tidings.model.item import Appended, Rejected
+from tidings.pipelines import hacker_news
+from tidings.pipelines.hacker_news import Settings
+from tidings.sample.hacker_news import HackerNews
+from tidings.sample.serving import StandIn
+
+REAL = (
+    "threads_first_items",
+    "hiring_comments",
+    "comments_string_ids",
+    "official_examples",
+    "edge_items",
+    "synthetic_pollopts",
+)
+HOUR = 3600
+
+
+def pipeline(**settings: Any):
+    return hacker_news.build(Settings.model_validate({"base_url": "http://127.0.0.1:9/v0", **settings}))
+
+
+@pytest.fixture
+async def engine(database_url):
+    async with Engine(database_url, [pipeline()], endpoints=["http://127.0.0.1:9"]) as engine:
+        yield engine
+
+
+def upload(
+    engine: Engine, data: bytes | Iterable[dict[str, Any]], way: str = "BULK"
+) -> tuple[Appended, list[Rejected]]:
+    """Append what the command line would."""
+    raw = data if isinstance(data, bytes) else "\n".join(json.dumps(each) for each in data).encode()
+    appended, refused = Appended(), []
+    admit = engine.app.pipelines["hacker_news"].admit
+    assert admit is not None
+    for findings, rejected in admit_lines(read_lines(io.BytesIO(raw)), admit, way):
+        appended += engine.store.intake.append("hacker_news", findings)
+        refused += rejected
+    return appended, refused
+
+
+def real_lines(samples: Path) -> list[bytes]:
+    folder = samples / "hackernews"
+    return [line for name in REAL for line in (folder / f"{name}.jsonl").read_bytes().splitlines()]
+
+
+def a_story(number: int = 1, **fields: Any) -> dict[str, Any]:
+    return {
+        "id": number,
+        "type": "story",
+        "by": "a",
+        "time": 1_700_000_000,
+        "title": f"Story {number}",
+        "score": 1,
+        **fields,
+    }
+
+
+def a_comment(number: int, parent: int, **fields: Any) -> dict[str, Any]:
+    return {
+        "id": number,
+        "type": "comment",
+        "by": "b",
+        "time": 1_700_000_100,
+        "text": f"reply {number}",
+        "parent": parent,
+        **fields,
+    }
+
+
+def thread(engine: Engine, root: int) -> list[tuple[str, str | None, int]]:
+    nodes = engine.store.links.thread("hacker_news", "reply", f"item:{root}")
+    return [(node.ref, node.parent, node.depth) for node in nodes]
+
+
+def threads(engine: Engine, lines: list[bytes]) -> dict[int, list[tuple[str, str | None, int]]]:
+    """Return every thread below a root of the file, or below an item that is not in it."""
+    items = [json.loads(line) for line in lines]
+    known = {int(item["id"]) for item in items}
+    roots = {int(item["id"]) for item in items if "parent" not in item}
+    roots |= {int(item["parent"]) for item in items if "parent" in item} - known
+    return {root: thread(engine, root) for root in sorted(roots)}
+
+
+async def test_every_real_item_is_completed_and_a_second_upload_changes_nothing(engine, samples):
+    lines = real_lines(samples)
+
+    appended, rejected = upload(engine, b"\n".join(lines))
+    await engine.work_until_idle()
+
+    assert (appended.new, appended.changed, appended.unchanged, rejected) == (len(lines), 0, 0, [])
+    assert engine.states("item") == {"completed": len(lines)}
+    assert engine.store.shelf.count("hacker_news", "items") == len(lines)
+
+    version = engine.store.shelf.version("hacker_news")
+    again, rejected = upload(engine, b"\n".join(lines))
+    await engine.work_until_idle()
+    assert (again.accepted, again.unchanged, rejected) == (0, len(lines), [])
+    assert engine.store.shelf.version("hacker_news") == version
+
+
+async def test_order_does_not_matter_for_threads_and_cards(database_url, tmp_path, samples, request):
+    lines = real_lines(samples)
+    orders = [sorted(lines, key=lambda line: int(json.loads(line)["id"])), random.Random(5).sample(lines, len(lines))]
+    ends = []
+    for number, order in enumerate(orders):
+        url = database_url if number == 0 else another(database_url, tmp_path, request)
+        async with Engine(url, [pipeline()], endpoints=["http://127.0.0.1:9"]) as engine:
+            upload(engine, b"\n".join(order))
+            await engine.work_until_idle()
+            ends.append((threads(engine, lines), sorted(engine.cards("items"), key=lambda card: card["id"])))
+
+    assert ends[0] == ends[1]
+    assert sum(len(nodes) - 1 for nodes in ends[0][0].values()) > 3_000
+
+
+def another(url: str, tmp_path: Path, request: pytest.FixtureRequest) -> str:
+    from tests.conftest import new_postgres_database
+
+    if url.startswith("sqlite"):
+        return f"sqlite:///{tmp_path / 'another.db'}"
+    return new_postgres_database(request.getfixturevalue("postgres_server"))
+
+
+async def test_the_edge_lines_are_rejected_failed_or_completed_with_the_right_reason(engine, samples):
+    text = (samples / "hackernews" / "synthetic_bulk_edge_lines.jsonl").read_text()
+    raw = "\n".join(json.loads(line)["line"] for line in text.splitlines())
+
+    appended, rejected = upload(engine, raw.encode())
+    await engine.work_until_idle()
+
+    assert [(each.line, each.reason) for each in rejected] == [
+        (2, "null is no item"),
+        (3, "id is missing"),
+        (10, "cut off: it ends inside a value"),
+        (11, "id: -1 is not positive"),
+    ]
+    assert (appended.new, appended.changed) == (7, 1)
+    assert engine.states("item") == {"completed": 4, "failed": 3}
+    failed = {row.key: row.last_error for row in engine.items("item", state="failed")}
+    assert failed == {
+        "9000002": "is_valid: type: missing",
+        "9000003": "is_valid: type: 'podcast' is none of story, comment, job, poll, pollopt",
+        "9000004": "is_hierarchy_valid: parent: 9000004 is the item itself",
+    }
+    assert engine.card("items", "9000001")["score"] == 9
+
+
+async def test_an_item_leaves_a_trace_of_every_step(engine):
+    upload(engine, [a_story(1, kids=[2])], way="POST")
+    await engine.work_until_idle()
+
+    view = engine.item("item", "1")
+
+    assert [step.transition for row in view.life for step in row.steps] == [
+        "auto_ingest",
+        "validate_item",
+        "check_duplicates",
+        "resolve_hierarchy",
+        "index_item",
+        "complete_processing",
+    ]
+    body = view.body
+    assert (body["source_type"], body["arrival"]) == ("POST", "new")
+    assert {"ingested_at", "last_updated", "indexed_at"} <= set(body)
+    assert view.transitions == ["mark_failed"]
+
+
+async def test_updates_are_merged_and_older_copies_change_nothing(engine):
+    upload(engine, [a_story(1, score=5, kids=[3], text="first")])
+    await engine.work_until_idle()
+    upload(engine, [a_story(1, score=9, kids=[4, 3], text="second", descendants=2)])
+    await engine.work_until_idle()
+    newer = engine.card("items", "1")
+    upload(engine, [a_story(1, score=2, text="zeroth")])
+    await engine.work_until_idle()
+
+    assert newer is not None
+    assert (newer["score"], newer["kids"], newer["text"]) == (9, [4, 3], "second")
+    assert engine.card("items", "1") == newer
+    assert engine.item("item", "1").body["arrival"] == "duplicate"
+    assert engine.item("item", "1").item.state == "completed"
+
+
+async def test_a_deleted_item_is_withdrawn_from_shelf_and_search(engine):
+    upload(engine, [a_story(1, kids=[2]), a_comment(2, 1, text="a regrettable confession", kids=[3]), a_comment(3, 2)])
+    await engine.work_until_idle()
+    assert [hit.key for hit in engine.search("regrettable")] == ["2"]
+
+    upload(engine, [{"id": 2, "type": "comment", "parent": 1, "time": 1_700_000_100, "deleted": True, "kids": [3]}])
+    await engine.work_until_idle()
+
+    assert engine.search("regrettable") == []
+    card = engine.card("items", "2")
+    assert card is not None
+    assert card["deleted"] is True
+    assert not {"text", "by"} & set(card)
+    assert thread(engine, 1) == [("item:1", None, 0), ("item:2", "item:1", 1), ("item:3", "item:2", 2)]
+
+
+async def test_an_invalid_update_does_not_damage_what_readers_see(engine):
+    upload(engine, [a_story(1)])
+    await engine.work_until_idle()
+    upload(engine, [a_story(1, score=-5)])
+    await engine.work_until_idle()
+
+    assert engine.item("item", "1").item.state == "failed"
+    assert engine.item("item", "1").item.last_error == "score: -5 is negative"
+    assert engine.card("items", "1")["score"] == 1
+    assert [hit.key for hit in engine.search("story")] == ["1"]
+
+
+@pytest.mark.parametrize("order", [[1, 2, 3, 4], [4, 3, 2, 1], [3, 1, 4, 2]])
+async def test_replies_join_whichever_arrives_first_in_the_order_of_the_kids(engine, order):
+    items = {
+        1: a_story(1, kids=[4, 2]),
+        2: a_comment(2, 1, kids=[3]),
+        3: a_comment(3, 1),
+        4: a_comment(4, 1),
+    }
+    for number in order:
+        upload(engine, [items[number]], way="POST")
+        await engine.work_until_idle()
+
+    # 3 names 1 as its parent; 2 claims it, and what a parent says counts.
+    assert thread(engine, 1) == [
+        ("item:1", None, 0),
+        ("item:4", "item:1", 1),
+        ("item:2", "item:1", 1),
+        ("item:3", "item:2", 2),
+    ]
+
+
+async def test_a_poll_and_its_options_are_joined(engine):
+    option = {"type": "pollopt", "by": "a", "time": 1_700_000_000, "poll": 1}
+    upload(engine, [{"id": 3, **option, "text": "no", "score": 2}, {"id": 2, **option, "text": "yes", "score": 9}])
+    upload(engine, [a_story(1, type="poll", parts=[2, 3])])
+    await engine.work_until_idle()
+
+    assert engine.states("item") == {"completed": 3}
+    assert engine.store.links.children("hacker_news", "option", "item:1") == ["item:2", "item:3"]
+
+
+async def test_moved_comments_join_their_newer_story_in_any_order(engine):
+    upload(engine, [a_comment(5, 9), a_story(9), a_comment(6, 5)])
+    await engine.work_until_idle()
+
+    assert [ref for ref, _, _ in thread(engine, 9)] == ["item:9", "item:5", "item:6"]
+
+
+async def test_circles_are_refused_and_threads_stay_finite(engine):
+    for number, parent in [(1, 2), (2, 1), (11, 13), (12, 11), (13, 12)]:
+        upload(engine, [a_comment(number, parent)], way="POST")
+        await engine.work_until_idle()
+    upload(engine, [a_comment(21, 22), a_comment(22, 21)])
+    await engine.work_until_idle()
+
+    failed = {row.key: row.last_error for row in engine.items("item", state="failed")}
+    assert failed == {
+        "2": "parent: 1 stands below 2 itself, a circle",
+        "13": "parent: 12 stands below 13 itself, a circle",
+        "21": "parent: 22 stands below 21 itself, a circle",
+    }
+    for number in (1, 2, 11, 12, 13, 21, 22):
+        refs = [ref for ref, _, _ in thread(engine, number)]
+        assert len(refs) == len(set(refs))
+
+
+async def test_search_finds_by_words_and_qualifiers(engine):
+    upload(
+        engine,
+        [
+            a_story(1, title="Ask HN: a lighthouse in winter", score=250, by="pg"),
+            a_story(2, title="Something else", text="with a lighthouse<p>in it", score=3),
+            a_comment(3, 1, text="no &quot;light&quot; here"),
+        ],
+    )
+    await engine.work_until_idle()
+
+    assert [hit.key for hit in engine.search("lighthouse")] == ["1", "2"]
+    assert [hit.key for hit in engine.search("type:story by:pg score:>100")] == ["1"]
+    assert [hit.key for hit in engine.search("topic:ask")] == ["1"]
+    assert [hit.key for hit in engine.search("parent:1 light")] == ["3"]
+    assert [hit.key for hit in engine.search("lighthouse -winter")] == ["2"]
+
+
+# Failure and retry.
+
+
+async def test_a_failed_item_is_tried_three_times_and_then_dead(engine):
+    upload(engine, [a_story(1, type="podcast")])
+    await engine.work_until_idle()
+    first = engine.item("item", "1")
+    assert (first.item.state, first.body["retry_count"], first.body["error"].split(":")[0]) == ("failed", 1, "is_valid")
+    assert first.item.standing == "open"
+
+    engine.advance_clock(seconds=59)
+    await engine.work_until_idle()
+    assert engine.item("item", "1").body["retry_count"] == 1
+    engine.advance_clock(seconds=2)
+    await engine.work_until_idle()
+    second = engine.item("item", "1")
+    assert second.body["retry_count"] == 2
+    assert second.body["retry_attempt_at"] > first.body["last_failure_at"]
+
+    engine.advance_clock(seconds=241)
+    await engine.work_until_idle()
+    third = engine.item("item", "1")
+    assert (third.item.state, third.item.standing, third.body["retry_count"]) == ("failed", "dead", 3)
+    assert [group.cause for group in engine.desk.dead_letters()] == [third.body["error"]]
+
+    engine.advance_clock(seconds=48 * HOUR)
+    await engine.work_until_idle()
+    assert engine.item("item", "1").body["retry_count"] == 3
+
+
+async def test_a_retry_after_the_window_is_refused(engine):
+    upload(engine, [a_story(1, type="podcast")])
+    await engine.work_until_idle()
+
+    engine.advance_clock(seconds=25 * HOUR)
+    await engine.work_until_idle()
+
+    view = engine.item("item", "1")
+    assert (view.item.state, view.item.standing, view.body["retry_count"]) == ("failed", "dead", 1)
+    assert view.item.cause == "is_retryable: last_failure_at: more than 24 h ago"
+
+
+async def test_newer_data_starts_a_failed_item_afresh(engine):
+    upload(engine, [a_story(1, type="podcast")])
+    await engine.work_until_idle()
+    upload(engine, [a_story(1)])
+    await engine.work_until_idle()
+
+    view = engine.item("item", "1")
+    assert (view.item.state, view.body.get("retry_count", 0), view.body.get("error")) == ("completed", 0, None)
+
+
+async def test_marking_by_hand_and_retrying_by_hand(engine):
+    upload(engine, [a_story(1)])
+    await engine.work_until_idle()
+    item = engine.item("item", "1").item.id
+
+    failed = engine.desk.transition(item, "mark_failed", actor="tester", reason="a look at it")
+    assert failed.item.state == "failed"
+    assert failed.body["retry_count"] == 1
+    assert failed.transitions == ["retry_processing"]
+    engine.desk.transition(item, "retry_processing", actor="tester", reason="looked")
+    await engine.work_until_idle()
+
+    view = engine.item("item", "1")
+    assert (view.item.state, view.body.get("error")) == ("completed", None)
+    assert view.body["retry_attempt_at"] >= failed.body["last_failure_at"]
+
+
+# The live API.
+
+
+async def test_the_live_api_is_followed_to_threads_and_search(database_url):
+    world = HackerNews.from_package()
+    async with StandIn(world.app) as server:
+        declared = pipeline(base_url=f"{server.url}/v0", first_items=1_000)
+        async with Engine(database_url, [declared], endpoints=[server.url]) as engine:
+            (run,) = await engine.discover()
+            await engine.work_until_idle()
+
+            assert (run.error, run.rejected) == (None, 0)
+            assert run.new == len(world.items())
+            states = engine.states("item")
+            assert states["completed"] + states["failed"] == len(world.items())
+            odd = [item for item in world.items().values() if item["type"] == "banana"]
+            assert states["failed"] == len(odd)
+            discussed = max(world.items().values(), key=lambda item: item.get("descendants", 0))["id"]
+            assert len(thread(engine, discussed)) > world.items()[discussed]["descendants"] > 5
+
+            (again,) = await engine.discover()
+            assert (again.new, again.changed) == (0, 0)
+            world.change(discussed, score=999)
+            reply = world.add(type="comment", parent=discussed, by="late", text="a quokka appears")
+            (later,) = await engine.discover()
+            await engine.work_until_idle()
+            assert (later.new, later.changed) == (1, 1)
+            card = engine.card("items", str(discussed))
+            assert card is not None
+            assert card["score"] == 999
+            assert [hit.key for hit in engine.search("quokka")] == [str(reply)]
+
+
+async def test_a_backfill_reads_a_range(database_url, samples):
+    lines = (samples / "hackernews" / "threads_first_items.jsonl").read_text().splitlines()
+    world = HackerNews(json.loads(line) for line in lines)
+    async with (
+        StandIn(world.app) as server,
+        Engine(database_url, [pipeline(base_url=f"{server.url}/v0")], endpoints=[server.url]) as engine,
+    ):
+        (run,) = await engine.discover(options={"from": 1, "to": 590})
+        await engine.work_until_idle()
+
+        assert (run.error, run.new) == (None, 375)
+        assert engine.states("item") == {"completed": 375}
