@@ -1,4 +1,4 @@
-"""Asks the portal's search service for everything open, forthcoming or just closed.
+"""Asks the portal's search service for everything open, forthcoming or closed early.
 
 Its replicas order results differently, so a walk over the pages repeats some and loses others. We therefore walk again
 in another order until as many references are known as the service says there are, or nothing new turns up.
@@ -12,13 +12,12 @@ from dataclasses import dataclass, field
 
 import msgspec
 
-from tidings.model.clock import DAY_MS
 from tidings.model.contracts import Fetcher, Kit
 from tidings.model.errors import BadInput, SlowDown, Transient
 from tidings.model.item import Finding, Rejected
 from tidings.model.pipeline import Page, Run, Schedule
 from tidings.net.client import Part, raise_for_status
-from tidings.pipelines.eu_funding.opportunity import KIND, Opportunity, Status, closes_at, fingerprint_of
+from tidings.pipelines.eu_funding.opportunity import KIND, Opportunity, Status, deadlines_ahead, fingerprint_of
 from tidings.pipelines.eu_funding.portal import Answer, Row, key_of, parse_answer, parse_row
 from tidings.pipelines.eu_funding.programmes import CODES_OF_STATUS, TYPE_CODES
 
@@ -32,7 +31,7 @@ FAILED_PAGES_MAX = 3
 Order = tuple[str, str] | None
 ORDERS: tuple[Order, ...] = (("startDate", "DESC"), None, ("startDate", "ASC"), ("deadlineDate", "ASC"), None)
 """Sorting drops results that lack the field: the second walk, unsorted, tells how many there really are."""
-RECENTLY_CLOSED: Order = ("deadlineDate", "DESC")
+LATEST_DEADLINE: Order = ("deadlineDate", "DESC")
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,14 +109,12 @@ class Portal:
     schedule: Schedule
     walks_max: int = len(ORDERS)
     closed_pages: int = 2
-    closed_days: float = 3
-    """How long after its last deadline a call is still reported as closed; older ones are of no interest."""
     name: str = "eu_funding.portal"
 
     async def pages(self, run: Run, kit: Kit) -> AsyncIterator[Page]:
         """Yield everything found, in order of opening; fail after that if something could not be read."""
         listed = await self._listed(kit.fetcher)
-        closed = Harvest() if run.is_first else await self._recently_closed(kit.fetcher)
+        closed = Harvest() if run.is_first else await self._closed_early(kit.fetcher)
         found, rejected = self._read({**closed.rows, **listed.rows}.values(), run)
         note = f"{listed.requests + closed.requests} requests: {listed.total} listed, {len(listed.rows)} seen"
         findings = [_finding(key, each) for key, each in found]
@@ -160,12 +157,12 @@ class Portal:
                 break
         return new
 
-    async def _recently_closed(self, fetcher: Fetcher) -> Harvest:
-        """Ask what closed lately: a call that closes early merely vanishes from the others."""
+    async def _closed_early(self, fetcher: Fetcher) -> Harvest:
+        """Ask what was closed before its deadline, which sorts first: it merely vanishes from the others."""
         harvest = Harvest()
         for number in range(1, self.closed_pages + 1):
             try:
-                answer = await self._page(fetcher, harvest, ("closed",), RECENTLY_CLOSED, number)
+                answer = await self._page(fetcher, harvest, ("closed",), LATEST_DEADLINE, number)
             except Transient as failure:
                 harvest.failures.append(failure)
                 break
@@ -191,16 +188,10 @@ class Portal:
                 parsed.append(parse_row(row, pages_url=self.pages_url, now_ms=run.now_ms, is_baseline=run.is_first))
             except BadInput as reason:
                 rejected.append(Rejected(line, str(reason)))
-        current = [each for each in parsed if self._is_current(each, run)]
+        # What closes when its deadlines are over closes by our own clock; only an early end is news from the portal.
+        current = [each for each in parsed if each.status != "closed" or deadlines_ahead(each, run.now_ms)]
         found = folded(current, self.search.language)
         return sorted(found.items(), key=lambda pair: (pair[1].opening or "", pair[0])), tuple(rejected)
-
-    def _is_current(self, opportunity: Opportunity, run: Run) -> bool:
-        if opportunity.status != "closed":
-            return True
-        if run.is_first or not opportunity.deadlines:
-            return False
-        return closes_at(opportunity.deadlines[-1]) > run.now_ms - self.closed_days * DAY_MS
 
 
 def folded(opportunities: Iterable[Opportunity], language: str) -> dict[str, Opportunity]:
