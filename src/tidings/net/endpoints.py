@@ -107,7 +107,7 @@ class Endpoints:
 
     async def _once(self, request: Request) -> Response:
         headers = {"accept-encoding": ACCEPT_ENCODING, **{k.lower(): v for k, v in request.headers.items()}}
-        key = stored_key(request.method, str(request.url), headers)
+        key = stored_key(request.method, str(request.url), headers) if request.conditional else ""
         stored = decode(await self._cache.get(key)) if request.conditional else None
         if stored is not None:
             headers |= stored.validators()

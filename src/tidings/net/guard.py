@@ -124,23 +124,22 @@ class Guard:
 
     def checked(self, text: str) -> URL:
         """Parse an absolute address once; return the object to be requested, or raise Forbidden."""
-        shown = shown_url(text)
         if len(text) > URL_CHARS_MAX or _FORBIDDEN_CHARACTERS.search(text):
-            raise Forbidden(f"refused {shown}: too long, or contains control characters or a backslash")
+            raise _refused(text, "too long, or contains control characters or a backslash")
         authority = _AUTHORITY.match(text)
         if authority is None:
-            raise Forbidden(f"refused {shown}: not an absolute http or https address")
+            raise _refused(text, "not an absolute http or https address")
         if "@" in authority[1] or "%" in authority[1]:
-            raise Forbidden(f"refused {shown}: credentials, escapes and zones have no place in a host")
+            raise _refused(text, "credentials, escapes and zones have no place in a host")
         try:
             url = URL(text).with_fragment(None)
             host, port = url.raw_host or "", url.port or 0
         except ValueError as error:
-            raise Forbidden(f"refused {shown}: not a readable address") from error
+            raise _refused(text, "not a readable address") from error
         if ("[" in authority[1] or "]" in authority[1]) != (":" in host):
-            raise Forbidden(f"refused {shown}: brackets hold IPv6 addresses and nothing else")
+            raise _refused(text, "brackets hold IPv6 addresses and nothing else")
         if (host, port) not in self._hosts:
-            self._judge(host, port, shown, literal_as_written=host in authority[1].lower())
+            self._judge(host, port, text, literal_as_written=host in authority[1].lower())
         return url
 
     def next_hop(self, current: URL, location: str) -> URL:
@@ -168,17 +167,17 @@ class Guard:
             raise Forbidden(f"refused to connect to {address} port {port}: not a public web address")
         return socket.socket(family=family, type=kind, proto=protocol)
 
-    def _judge(self, host: str, port: int, shown: str, *, literal_as_written: bool) -> None:
+    def _judge(self, host: str, port: int, text: str, *, literal_as_written: bool) -> None:
         if port not in PUBLIC_PORTS:
-            raise Forbidden(f"refused {shown}: port {port} is not a public web port")
+            raise _refused(text, f"port {port} is not a public web port")
         if ":" in host or _ENDS_IN_NUMBER.search(host.rstrip(".")):
             # A literal must be written as such: 2130706433, 0x7f.1, 127.1 and circled digits are names in disguise.
             if not is_public(host) or not (":" in host or literal_as_written):
-                raise Forbidden(f"refused {shown}: not the address of a public host")
+                raise _refused(text, "not the address of a public host")
             return
         name = host.removesuffix(".")
         if name.endswith(_INTERNAL_SUFFIXES) or not _NAME.fullmatch(name):
-            raise Forbidden(f"refused {shown}: not the name of a public host")
+            raise _refused(text, "not the name of a public host")
 
 
 class GuardedResolver(AbstractResolver):
@@ -207,6 +206,10 @@ def shown_url(text: str) -> str:
     """Spell an address for messages: no query string, no credentials, no control characters, at most 200 characters."""
     bare = re.split(r"[?#]", text, maxsplit=1)[0]
     return ascii(re.sub(r"//[^/]*@", "//", bare)[:200])[1:-1]
+
+
+def _refused(text: str, why: str) -> Forbidden:
+    return Forbidden(f"refused {shown_url(text)}: {why}")
 
 
 def _loopback_addresses(host: str) -> tuple[str, ...]:

@@ -65,6 +65,9 @@ class Hosts:
         manners.delay_seconds = max(self._delay_seconds, delay_seconds)
 
     async def _place(self, host: str, manners: _Manners) -> None:
+        if not manners.places.locked():
+            await manners.places.acquire()
+            return
         try:
             async with asyncio.timeout(self._wait_seconds_max):
                 await manners.places.acquire()

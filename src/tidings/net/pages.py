@@ -14,7 +14,7 @@ from tidings.model.web import Response
 from tidings.net.bodies import ACCEPT_ENCODING, check_type, check_untyped, read_body
 from tidings.net.cache import HttpCache, Stored, decode, encode, stored_key, worth_storing
 from tidings.net.failures import FAILURES, page_failure
-from tidings.net.guard import Guard, shown_url
+from tidings.net.guard import PUBLIC_PORTS, Guard, shown_url
 from tidings.net.hosts import Hosts
 from tidings.net.limits import Limits
 from tidings.net.robots import Robots
@@ -103,7 +103,7 @@ class Pages:
         for _ in range(self._limits.redirects + 1):
             answer = await self._hop(url, wish, budget)
             if isinstance(answer, Response):
-                return replace(answer, permanently_moved_to=moved_to)
+                return replace(answer, permanently_moved_to=moved_to) if moved_to else answer
             status, target = answer
             moved_for_good = moved_for_good and status in PERMANENT_REDIRECTS
             if moved_for_good:
@@ -113,9 +113,10 @@ class Pages:
 
     async def _hop(self, url: URL, wish: Wish, budget: Budget) -> Response | tuple[int, URL]:
         """Ask one address politely: its robots.txt first, then its turn, then the request."""
-        shown, host = shown_url(str(url)), url.raw_host or ""
+        text, host = str(url), _neighbor(url)
+        shown = shown_url(text)
         if wish.robots and self._robots is not None:
-            delay = await self._robots.check(str(url.origin()), str(url), shown)
+            delay = await self._robots.check(str(url.origin()), text, shown)
             if delay:
                 self._hosts.slow_to(host, min(delay, self._limits.crawl_delay_seconds_max))
         async with self._hosts.turn(host), self._places:
@@ -123,7 +124,7 @@ class Pages:
 
     async def _ask(self, url: URL, wish: Wish, budget: Budget, shown: str) -> Response | tuple[int, URL]:
         headers = {"accept": wish.accept, "accept-encoding": ACCEPT_ENCODING}
-        key = stored_key("GET", str(url), headers)
+        key = stored_key("GET", str(url), headers) if wish.conditional else ""
         stored = decode(await self._cache.get(key)) if wish.conditional else None
         if stored is not None:
             headers |= stored.validators()
@@ -163,21 +164,27 @@ class Pages:
         if answer.status == 304 and stored is not None:
             return Response(stored.status, str(url), stored.headers | headers, stored.body, not_modified=True)
         self._respect(url, answer.status, headers)
-        raise_for_status(Response(answer.status, str(url), headers), shown, trusted=False, now=self._now())
+        empty = Response(answer.status, str(url), headers)
+        raise_for_status(empty, shown, trusted=False, now=self._now())
         if not wish.any_type:
             check_type(headers, shown)
         body = await read_body(answer.content, headers, shown, wire_bytes=wish.wire_bytes, body_bytes=wish.body_bytes)
         check_untyped(headers, body, shown)
-        return Response(answer.status, str(url), headers, body)
+        return replace(empty, body=body)
 
     def _respect(self, url: URL, status: int, headers: Mapping[str, str]) -> None:
         wait = retry_after_seconds(headers, self._now()) if status in (429, 503) else None
         if wait:
-            self._hosts.be_silent(url.raw_host or "", wait)
+            self._hosts.be_silent(_neighbor(url), wait)
 
     async def _robots_txt(self, url: str) -> Response:
         size = self._limits.robots_bytes
         return await self._follow(url, Wish("text/plain, */*;q=0.1", size, size, False, False, any_type=True))
+
+
+def _neighbor(url: URL) -> str:
+    """Name whom we are polite to: a host, or on loopback one of the stand-ins that share it."""
+    return url.raw_host or "" if url.port in PUBLIC_PORTS else url.authority
 
 
 def plain_headers(raw: Mapping[str, str]) -> dict[str, str]:

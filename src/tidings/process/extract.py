@@ -51,6 +51,10 @@ class Extractor:
         self._idle = None
         await asyncio.gather(*(child.stop() for child in self._children))
 
+    def child_pids(self) -> list[int]:
+        """Return the processes running now, for those who watch them."""
+        return [child.pid for child in self._children if child.pid is not None]
+
     async def extract(self, html: bytes, url: str, *, max_chars: int = 10_240, charset: str | None = None) -> Extract:
         """Return the main text and what the page says of itself; an unreadable page gives empty text.
 
@@ -79,6 +83,11 @@ class _Child:
         self._pages_max = pages_max
         self._pages = 0
         self._process: asyncio.subprocess.Process | None = None
+
+    @property
+    def pid(self) -> int | None:
+        """The process, if one is running."""
+        return self._process.pid if self._process is not None else None
 
     async def ask(self, job: Job, seconds: float) -> Answer:
         """Read one page, within its time."""

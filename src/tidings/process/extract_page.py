@@ -19,7 +19,7 @@ from tidings.model.urls import canonical_url
 from tidings.model.web import Extract
 
 FIELD_CHARS_MAX = 500
-_LANGUAGE_CHARS = 2_000
+_LANGUAGE_CHARS = 1_000
 _LANGUAGE_CHARS_MIN = 40
 _META_CHARSET = re.compile(rb"<meta[^>]{0,200}?charset\s*=\s*[\"']?\s*([a-zA-Z0-9_.:-]{2,40})", re.IGNORECASE)
 _XML_CHARSET = re.compile(rb"<\?xml[^>]{0,100}?encoding\s*=\s*[\"']([a-zA-Z0-9_.:-]{2,40})", re.IGNORECASE)

@@ -81,6 +81,14 @@ async def test_a_host_that_wants_a_pause_is_not_asked_again(bad, web):
     assert len(bad.seen) == asked
 
 
+async def test_stand_ins_that_share_loopback_are_not_silenced_together(bad, a_web):
+    other = MisbehavingWeb()
+    async with other, a_web(loopback_allowed=frozenset({(bad.host, bad.port), (other.host, other.port)})) as web:
+        with pytest.raises(SlowDown):
+            await web.page(f"{bad.origin}/status/429/30")
+        assert (await web.page(f"{other.origin}/page")).status == 200
+
+
 async def test_an_unchanged_page_comes_from_the_stored_copy(bad, a_web):
     cache = MemoryCache()
     async with a_web(cache=cache) as web:
