@@ -1,7 +1,7 @@
 """Translates the client library's exceptions into ours, at the edge of the room.
 
-Messages name what failed without query strings. Calls to endpoints drop the cause on purpose (`from None`): the
-library's own messages repeat whole addresses, and in an endpoint's address that may be a credential.
+Messages name what failed without query strings. The library's own messages may repeat whole addresses, and an address
+may hold a credential: pages keep the cause only if it does not, calls to endpoints drop it always (`from None`).
 """
 
 from __future__ import annotations
@@ -23,6 +23,11 @@ def page_failure(error: Exception, shown: str) -> TidingsError:
     if isinstance(error, ValueError):
         return Permanent(f"{shown} cannot be requested: {type(error).__name__}")
     return Transient(f"{shown} {_what_happened(error)}")
+
+
+def cause(error: Exception) -> Exception | None:
+    """Return what may be kept as the cause of a page's failure: nothing that spells out an address."""
+    return None if "://" in str(error) else error
 
 
 def call_failure(error: Exception, shown: str, *, sent: bool, idempotent: bool) -> TidingsError:

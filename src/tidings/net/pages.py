@@ -13,7 +13,7 @@ from tidings.model.errors import Permanent
 from tidings.model.web import Response
 from tidings.net.bodies import ACCEPT_ENCODING, check_type, check_untyped, read_body
 from tidings.net.cache import HttpCache, Stored, decode, encode, stored_key, worth_storing
-from tidings.net.failures import FAILURES, page_failure
+from tidings.net.failures import FAILURES, cause, page_failure
 from tidings.net.guard import PUBLIC_PORTS, Guard, shown_url
 from tidings.net.hosts import Hosts
 from tidings.net.limits import Limits
@@ -133,7 +133,7 @@ class Pages:
             async with asyncio.timeout(budget.seconds):
                 answer = await self._request(url, headers, wish, stored, shown)
         except FAILURES as error:
-            raise page_failure(error, shown) from error
+            raise page_failure(error, shown) from cause(error)
         finally:
             budget.seconds -= self._clock() - started
         if isinstance(answer, Response) and wish.conditional and not answer.not_modified:
