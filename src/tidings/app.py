@@ -133,7 +133,7 @@ class App:
             self.ledger.leave,
             self._pause_channel,
             self._is_channel_paused,
-            is_behind=self._is_behind,
+            ahead=self._deliveries_ahead,
         )
         self.pipelines: dict[str, Pipeline] = {
             p.name: with_deliveries(p, sender) if p.announce else p for p in wiring.pipelines
@@ -276,8 +276,8 @@ class App:
     async def _is_channel_paused(self, name: str) -> bool:
         return f"channel:{name}" in await self.ledger.pauses()
 
-    async def _is_behind(self, work: Work) -> bool:
-        return await self.executor.read(self.store.items.has_older_delivery, work.body.channel, work.item_id)
+    async def _deliveries_ahead(self, work: Work) -> int:
+        return await self.executor.read(self.store.items.deliveries_ahead, work.body.channel, work.item_id)
 
 
 def _hosts(wiring: Wiring) -> frozenset[str]:

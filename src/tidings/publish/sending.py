@@ -21,7 +21,8 @@ from tidings.model.workflow import Work
 from tidings.publish.deliveries import RETRY, Delivery
 
 PAUSED_WAIT_MS = 60_000
-BEHIND_WAIT_MS = 1_000
+TURN_MS = 1_000
+"""How long each delivery ahead in the line is expected to take."""
 WAIT_SECONDS_UNSTATED = 60.0
 
 Policy = Literal["at-least-once", "at-most-once"]
@@ -69,8 +70,8 @@ class Sender:
     leave: Leave
     pause_channel: Callable[[str, str], Awaitable[None]]
     is_paused: Callable[[str], Awaitable[bool]]
-    is_behind: Callable[[Work], Awaitable[bool]] | None = None
-    """Tells whether an older delivery to the same channel is still to be sent; that one goes first."""
+    ahead: Callable[[Work], Awaitable[int]] | None = None
+    """Counts the older deliveries to the same channel that are still to be sent; they go first."""
     retry: RetryPolicy = RETRY
     monotonic: Callable[[], float] = time.monotonic
 
@@ -80,8 +81,9 @@ class Sender:
         _refuse_unknown_outcome(work, channel)
         if await self.is_paused(channel.name):
             return Postpone(work.now_ms + PAUSED_WAIT_MS, f"channel {channel.name} is paused")
-        if self.is_behind is not None and await self.is_behind(work):
-            return Postpone(work.now_ms + BEHIND_WAIT_MS, f"an older delivery to {channel.name} goes first")
+        ahead = await self.ahead(work) if self.ahead is not None else 0
+        if ahead:
+            return Postpone(work.now_ms + ahead * TURN_MS, f"{ahead} older deliveries to {channel.name} go first")
         permit = await self.enter(
             channel.rate, limit=channel.limit, per_seconds=channel.per_seconds, hold_seconds=channel.hold_seconds
         )

@@ -201,14 +201,12 @@ class ItemStore:
                     waits += [row[0]] if row and row[0] is not None else []
         return max(0, min(waits)) if waits else None
 
-    def has_older_delivery(self, channel: str, item: int) -> bool:
-        """Tell whether an older delivery to a channel is still to be sent."""
+    def deliveries_ahead(self, channel: str, item: int) -> int:
+        """Count the older deliveries to a channel that are still to be sent."""
         values = {"prefix": f"{channel}/", "prefix_end": f"{channel}0", "id": item}
         with self._database.reading() as tx:
-            for pipeline in self._pipelines:
-                if tx.one("older_delivery", pipeline=pipeline, **values) is not None:
-                    return True
-        return False
+            rows = [tx.one("deliveries_ahead", pipeline=pipeline, **values) for pipeline in self._pipelines]
+        return sum(row[0] for row in rows if row is not None)
 
     def prefetch(self, pipeline: str, refs: Sequence[str]) -> dict[str, bytes]:
         """Return the accepted (or else working) bodies of other items by ref."""

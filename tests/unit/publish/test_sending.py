@@ -12,7 +12,7 @@ from tidings.model.outcome import Advance, Postpone
 from tidings.model.publication import Notice
 from tidings.model.workflow import Work
 from tidings.publish.deliveries import RETRY, Delivery, delivery_workflow
-from tidings.publish.sending import BEHIND_WAIT_MS, PAUSED_WAIT_MS, Channel, Sender
+from tidings.publish.sending import PAUSED_WAIT_MS, TURN_MS, Channel, Sender
 
 NOW = 1_800_000_000_000
 BODY = Delivery(id="abc", channel="eu", parent="opportunity:1", notice=Notice(title="A call"), queued_at=NOW)
@@ -42,10 +42,10 @@ class Scripted:
 class Desk:
     """The limiter and the switch, as the engine offers them."""
 
-    def __init__(self, permit: Permit = FREE, paused: bool = False, behind: bool = False) -> None:
+    def __init__(self, permit: Permit = FREE, paused: bool = False, ahead: int = 0) -> None:
         self.permit = permit
         self.paused = paused
-        self.behind = behind
+        self.waiting = ahead
         self.calls: list[tuple] = []
 
     async def enter(self, name, *, limit, per_seconds, hold_seconds):
@@ -61,13 +61,13 @@ class Desk:
     async def is_paused(self, channel):
         return self.paused
 
-    async def is_behind(self, work):
-        return self.behind
+    async def ahead(self, work):
+        return self.waiting
 
 
 def a_sender(notifier: Scripted, desk: Desk, **channel) -> Sender:
     channels = {"eu": Channel("eu", notifier, **channel)}
-    return Sender(channels, desk.enter, desk.leave, desk.pause_channel, desk.is_paused, is_behind=desk.is_behind)
+    return Sender(channels, desk.enter, desk.leave, desk.pause_channel, desk.is_paused, ahead=desk.ahead)
 
 
 def a_work(**changes) -> Work:
@@ -112,10 +112,10 @@ async def test_a_paused_channel_postpones_without_a_request():
     assert (notifier.sent, desk.calls) == ([], [])
 
 
-async def test_an_older_delivery_goes_first():
-    outcome, notifier, desk = await run(Receipt("1", ""), Desk(behind=True))
+async def test_older_deliveries_go_first():
+    outcome, notifier, desk = await run(Receipt("1", ""), Desk(ahead=3))
 
-    assert outcome == Postpone(NOW + BEHIND_WAIT_MS, "an older delivery to eu goes first")
+    assert outcome == Postpone(NOW + 3 * TURN_MS, "3 older deliveries to eu go first")
     assert (notifier.sent, desk.calls) == ([], [])
 
 

@@ -575,13 +575,12 @@ FROM journal j JOIN items i ON i.id = j.item ORDER BY j.id DESC LIMIT 1;
 SELECT count(*) FROM journal j JOIN items i ON i.id = j.item
 WHERE i.pipeline = :pipeline AND j.at >= :since AND j.kind = 'attempt';
 
--- name: older_delivery
+-- name: deliveries_ahead
 -- Deliveries of one channel leave in the order they were born; the two small indexes hold only what is under way.
-SELECT 1 FROM items
-WHERE pipeline = :pipeline AND lane = 'notify' AND due_at IS NOT NULL AND lease_until IS NULL AND standing = 'open'
-    AND kind = 'delivery' AND key >= :prefix AND key < :prefix_end AND id < :id
-UNION ALL
-SELECT 1 FROM items
-WHERE lease_until IS NOT NULL AND pipeline = :pipeline AND lane = 'notify' AND standing = 'open'
-    AND kind = 'delivery' AND key >= :prefix AND key < :prefix_end AND id < :id
-LIMIT 1;
+SELECT
+    (SELECT count(*) FROM items
+     WHERE pipeline = :pipeline AND lane = 'notify' AND due_at IS NOT NULL AND lease_until IS NULL AND standing = 'open'
+         AND kind = 'delivery' AND key >= :prefix AND key < :prefix_end AND id < :id)
+    + (SELECT count(*) FROM items
+       WHERE lease_until IS NOT NULL AND pipeline = :pipeline AND lane = 'notify' AND standing = 'open'
+           AND kind = 'delivery' AND key >= :prefix AND key < :prefix_end AND id < :id);
