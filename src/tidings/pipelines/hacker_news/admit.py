@@ -17,7 +17,11 @@ from tidings.model.item import LOW, NORMAL, Finding
 from tidings.pipelines.hacker_news.item import KIND, PIPELINE, Given, SourceType
 
 _ENCODE = msgspec.json.Encoder().encode
-_WAYS = frozenset(get_args(SourceType))
+_OPENINGS = {
+    way: (f'{{"source_type":"{way}",'.encode(), f'{{"source_type":"{way}","type_inferred":true,'.encode())
+    for way in get_args(SourceType)
+}
+"""How a payload begins, by the way it came and whether its type is inferred."""
 _WHERE = re.compile(r"^(.*?) - at `\$\.?([a-z_]*)(?:\[[^\]]*\])*`$")
 _MISSING = re.compile(r"missing required field `(\w+)`")
 
@@ -48,17 +52,10 @@ def finding_of(given: Given, way: str, priority: int = NORMAL) -> Finding:
     """Make a finding of a read item. The same item is the same finding, whichever way it came."""
     given, is_inferred = _normal(given)
     encoded = _ENCODE(given)
+    fingerprint = blake2b(encoded, digest_size=12).hexdigest()
     # The way is no part of what the item is, so it is put in front of the fields that the fingerprint covers.
-    came = way if way in _WAYS else "UNKNOWN"
-    extra = f'{{"source_type":"{came}",' + ('"type_inferred":true,' if is_inferred else "")
-    return Finding(
-        PIPELINE,
-        KIND,
-        str(given.id),
-        blake2b(encoded, digest_size=12).hexdigest(),
-        extra.encode() + encoded[1:],
-        priority,
-    )
+    payload = _OPENINGS.get(way, _OPENINGS["UNKNOWN"])[is_inferred] + encoded[1:]
+    return Finding(PIPELINE, KIND, str(given.id), fingerprint, payload, priority)
 
 
 def _normal(given: Given) -> tuple[Given, bool]:

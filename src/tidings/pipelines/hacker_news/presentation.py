@@ -14,46 +14,62 @@ from tidings.pipelines.hacker_news.item import COLLECTION, KIND, REPLY, TYPES, B
 TOPICS = ("ask", "show", "tell", "launch")
 _TOPIC = re.compile(r"(ask|show|tell|launch) hn\b", re.IGNORECASE)
 _DAY_SECONDS = 86_400
+_TWO = tuple(f"{number:02}" for number in range(60))
+_MINUTES = tuple(f"{hour:02}:{minute:02}" for hour in range(24) for minute in range(60))
 _day = lru_cache(maxsize=4_096)(day_of)
 
 
 def present(key: str, body: Body) -> Presentation:
     """Make card and document of an accepted item. A deleted item keeps its place in the thread and loses its words."""
+    if body.deleted:
+        return Presentation(COLLECTION, key, _place(body), _sort(body))
     title = plain(body.title) if body.title else None
     site = public_host(body.url) if body.url else None
     topic = _topic(title) if title else None
-    is_deleted = bool(body.deleted)
     card = ItemCard(
         id=body.id,
         type=body.type or "",
-        by=None if is_deleted else body.by,
+        by=body.by,
         time=body.time,
         published_at=None if body.time is None else moment(body.time),
-        title=None if is_deleted else title,
-        url=None if is_deleted else body.url,
-        site=None if is_deleted else site,
-        text=None if is_deleted else body.text,
+        title=title,
+        url=body.url,
+        site=site,
+        text=body.text,
         score=body.score,
         descendants=body.descendants,
         kids=body.kids or (),
         parent=body.parent,
         poll=body.poll,
         parts=body.parts or (),
-        topic=None if is_deleted else topic,
+        topic=topic,
         dead=bool(body.dead),
-        deleted=is_deleted,
         type_inferred=body.type_inferred,
     )
-    document = None if is_deleted else _document(body, title or "", site, topic)
-    return Presentation(COLLECTION, key, card, _sort(body), document)
+    return Presentation(COLLECTION, key, card, _sort(body), _document(body, title or "", site, topic))
+
+
+def _place(body: Body) -> ItemCard:
+    """Show that something stood here, and what hangs on it."""
+    return ItemCard(
+        id=body.id,
+        type=body.type or "",
+        time=body.time,
+        published_at=None if body.time is None else moment(body.time),
+        kids=body.kids or (),
+        parent=body.parent,
+        poll=body.poll,
+        parts=body.parts or (),
+        dead=bool(body.dead),
+        deleted=True,
+        type_inferred=body.type_inferred,
+    )
 
 
 def moment(seconds: int) -> str:
-    """Write a Unix time in RFC 3339; the days are remembered, because most items share theirs with many others."""
+    """Write a Unix time in RFC 3339. Days are remembered, because most items share theirs with many others."""
     day, rest = divmod(seconds, _DAY_SECONDS)
-    minutes, second = divmod(rest, 60)
-    hour, minute = divmod(minutes, 60)
-    return f"{_day(day * _DAY_SECONDS * 1000)}T{hour:02}:{minute:02}:{second:02}Z"
+    return f"{_day(day * _DAY_SECONDS * 1000)}T{_MINUTES[rest // 60]}:{_TWO[rest % 60]}Z"
 
 
 def _sort(body: Body) -> int:
