@@ -278,7 +278,7 @@ class Runner:
         assert workflow is not None
         ways = workflow.next_from(course.state)
         transition = next((t for t in ways if t.criterion is None or _holds(t, course.work)), ways[0])
-        message = describe(error)
+        message = f"ambiguous: {describe(error)}" if isinstance(error, Ambiguous) else describe(error)
         attempts = 1 if course.steps else course.lease.attempts
         now = course.lease.granted_at
         since = now if course.steps or course.lease.failing_since is None else course.lease.failing_since
@@ -299,7 +299,7 @@ class Runner:
         settlement.lane = transition.lane
         settlement.delay_ms = transition.retry.delay_ms(attempts, self._rng, at_least)
         settlement.attempts, settlement.failing_since = attempts, since
-        settlement.error = f"ambiguous: {message}" if isinstance(error, Ambiguous) else message
+        settlement.error = message
         return settlement
 
     def _slowed(self, course: _Course, transition: Transition, error: SlowDown, message: str) -> Settlement:

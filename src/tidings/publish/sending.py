@@ -14,7 +14,7 @@ from typing import Literal, Protocol
 import msgspec
 
 from tidings.model.backoff import RETRY_AFTER_SECONDS_MAX, RetryPolicy
-from tidings.model.contracts import Kit, Notifier, Permit
+from tidings.model.contracts import Kit, Notifier, Permit, Receipt
 from tidings.model.errors import Ambiguous, Misconfigured, Permanent, SlowDown, Transient
 from tidings.model.outcome import Advance, Outcome, Postpone
 from tidings.model.workflow import Work
@@ -61,6 +61,14 @@ class Channel:
         return self.limiter or f"channel:{self.name}"
 
 
+@dataclass(slots=True)
+class _Turn:
+    """How one turn in a channel ended, and how long the next must wait."""
+
+    ended: str = "failed"
+    not_before_ms: int = 0
+
+
 @dataclass(frozen=True, slots=True)
 class Sender:
     """The processor of deliveries."""
@@ -72,6 +80,8 @@ class Sender:
     is_paused: Callable[[str], Awaitable[bool]]
     ahead: Callable[[Work], Awaitable[int]] | None = None
     """Counts the older deliveries to the same channel that are still to be sent; they go first."""
+    count: Callable[[str, str], None] = lambda _channel, _outcome: None
+    """Told how each turn ended: sent, slowed, refused, ambiguous, failed or expired."""
     retry: RetryPolicy = RETRY
     monotonic: Callable[[], float] = time.monotonic
 
@@ -101,32 +111,35 @@ class Sender:
 
     async def _send(self, work: Work, channel: Channel, permit: Permit) -> Outcome:
         """Send with the place held. Whoever leaves says when the next may enter, which keeps the channel's order."""
-        not_before_ms = 0
+        turn = _Turn()
         try:
-            if self.monotonic() >= work.deadline:
-                return Postpone(work.now_ms, "the lease was nearly over; nothing was sent")
+            return await self._take(turn, work, channel)
+        finally:
+            self.count(channel.name, turn.ended)
+            await self.leave(channel.rate, permit.token, not_before_ms=turn.not_before_ms)
+
+    async def _take(self, turn: _Turn, work: Work, channel: Channel) -> Outcome:
+        """Make the request and note in `turn` how it ended."""
+        if self.monotonic() >= work.deadline:
+            turn.ended = "expired"
+            return Postpone(work.now_ms, "the lease was nearly over; nothing was sent")
+        try:
             receipt = await channel.notifier.send(work.body.notice, work.body.id)
-            not_before_ms = receipt.not_before_ms
         except SlowDown as asked:
-            not_before_ms = _wait_ms(asked)
-            return Postpone(work.now_ms + not_before_ms, str(asked))
+            turn.ended, turn.not_before_ms = "slowed", _wait_ms(asked)
+            return Postpone(work.now_ms + turn.not_before_ms, str(asked))
         except Misconfigured as problem:
+            turn.ended = "refused"
             await self.pause_channel(channel.name, str(problem))
             return Postpone(work.now_ms + PAUSED_WAIT_MS, f"channel {channel.name} was paused: {problem}")
-        except Ambiguous as doubt:
-            not_before_ms = self._backoff_ms(work.attempt)
-            if channel.policy == "at-most-once":
-                raise Permanent(str(doubt), cause="ambiguous") from None
+        except Transient as failure:
+            turn.ended = "ambiguous" if isinstance(failure, Ambiguous) else "failed"
+            turn.not_before_ms = self._backoff_ms(work.attempt)
+            if turn.ended == "ambiguous" and channel.policy == "at-most-once":
+                raise Permanent(f"ambiguous: {failure}", cause="ambiguous") from None
             raise
-        except Transient:
-            not_before_ms = self._backoff_ms(work.attempt)
-            raise
-        finally:
-            await self.leave(channel.rate, permit.token, not_before_ms=not_before_ms)
-        body = msgspec.structs.replace(
-            work.body, message_id=receipt.message_id, sent_at=work.now_ms, answer=receipt.answer
-        )
-        return Advance(body=body, note=receipt.answer)
+        turn.ended, turn.not_before_ms = "sent", receipt.not_before_ms
+        return _sent(work, receipt)
 
     def _backoff_ms(self, attempt: int) -> int:
         """Return the longest wait before the next try: until then nothing may overtake this delivery."""
@@ -134,6 +147,11 @@ class Sender:
             return 0
         wait = min(self.retry.cap_seconds, self.retry.base_seconds * 2.0 ** (attempt - 1))
         return math.ceil(wait * (1 + self.retry.jitter) * 1000)
+
+
+def _sent(work: Work, receipt: Receipt) -> Advance:
+    proof = {"message_id": receipt.message_id, "sent_at": work.now_ms, "answer": receipt.answer}
+    return Advance(body=msgspec.structs.replace(work.body, **proof), note=receipt.answer)
 
 
 def _refuse_unknown_outcome(work: Work, channel: Channel) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import dataclasses
 from typing import Any
 
 import pytest
@@ -194,6 +196,28 @@ async def test_nothing_is_sent_once_the_lease_is_nearly_over():
     assert isinstance(outcome, Postpone)
     assert notifier.sent == []
     assert desk.calls[-1] == ("leave", "channel:eu", 7, 0)
+
+
+@pytest.mark.parametrize(
+    ("answer", "ended"),
+    [
+        (Receipt("1", ""), "sent"),
+        (SlowDown("wait", retry_after_seconds=1), "slowed"),
+        (Misconfigured("gone"), "refused"),
+        (Ambiguous("no answer"), "ambiguous"),
+        (Transient("not reached"), "failed"),
+        (Permanent("bad form"), "failed"),
+    ],
+)
+async def test_every_turn_is_counted_by_how_it_ended(answer, ended):
+    counted: list[tuple[str, str]] = []
+    desk = Desk()
+    sender = dataclasses.replace(a_sender(Scripted(answer), desk), count=lambda *told: counted.append(told))
+
+    with contextlib.suppress(Transient, Permanent):
+        await sender(a_work(), NO_KIT)
+
+    assert counted == [("eu", ended)]
 
 
 async def test_the_place_is_given_back_whatever_happens():
