@@ -6,6 +6,7 @@ import io
 import json
 import random
 from collections.abc import Iterable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,9 @@ from tests.engine import Engine
 
 from tidings.discover.upload import admit_lines, read_lines
 from tidings.model.item import Appended, Rejected
+from tidings.model.outcome import Outcome, Postpone
+from tidings.model.pipeline import Pipeline
+from tidings.model.workflow import Work
 from tidings.pipelines import hacker_news
 from tidings.pipelines.hacker_news import Settings
 from tidings.sample.hacker_news import HackerNews
@@ -30,7 +34,7 @@ REAL = (
 HOUR = 3600
 
 
-def pipeline(**settings: Any):
+def pipeline(**settings: Any) -> Pipeline:
     return hacker_news.build(Settings.model_validate({"base_url": "http://127.0.0.1:9/v0", **settings}))
 
 
@@ -366,6 +370,70 @@ async def test_marking_by_hand_and_retrying_by_hand(engine):
     view = engine.item("item", "1")
     assert (view.item.state, view.body.get("error")) == ("completed", None)
     assert view.body["retry_attempt_at"] >= failed.body["last_failure_at"]
+
+
+STEPS = ("auto_ingest", "validate_item", "check_duplicates", "resolve_hierarchy", "index_item", "complete_processing")
+
+
+def with_step(name: str, processor: Any) -> Pipeline:
+    """Return the pipeline with another processor in one of its steps."""
+    declared = pipeline()
+    life = declared.workflows["item"]
+    steps = tuple(replace(t, processor=processor) if t.name == name else t for t in life.transitions)
+    return replace(declared, workflows={"item": replace(life, transitions=steps)})
+
+
+@pytest.mark.parametrize("step", STEPS[1:])
+async def test_a_step_that_breaks_is_tried_again_and_then_fails_with_its_stack(database_url, step):
+    def collapse(work: Work) -> Outcome:
+        raise ZeroDivisionError("the roof came down")
+
+    async with Engine(database_url, [with_step(step, collapse)], endpoints=["http://127.0.0.1:9"]) as engine:
+        upload(engine, [a_story(1)])
+        await engine.work_until_idle()
+        assert engine.item("item", "1").item.standing == "open"
+        await engine.work_through()
+
+        view = engine.item("item", "1")
+        assert (view.item.state, view.item.standing, view.body["retry_count"]) == ("failed", "dead", 3)
+        assert view.body["error"] == "ZeroDivisionError: the roof came down"
+        assert "in collapse" in view.body["stack"]
+        life = [move for row in view.life for move in row.steps]
+        state = engine.wiring.pipelines[0].workflows["item"].named(step).source
+        assert [move.from_state for move in life if move.transition == "mark_failed"] == [state] * 3
+
+
+async def test_an_item_that_breaks_before_it_is_ingested_is_ingested_by_its_retry(database_url):
+    def collapse(work: Work) -> Outcome:
+        raise ZeroDivisionError("the roof came down")
+
+    async with Engine(database_url, [with_step("auto_ingest", collapse)], endpoints=["http://127.0.0.1:9"]) as engine:
+        upload(engine, [a_story(1)])
+        await engine.work_through()
+
+        view = engine.item("item", "1")
+        assert (view.item.state, view.body["retry_count"], view.body.get("error")) == ("completed", 1, None)
+        moves = [move for row in view.life for move in row.steps if move.transition == "mark_failed"]
+        assert [move.from_state for move in moves] == ["initial_state"]
+
+
+@pytest.mark.parametrize("step", STEPS)
+async def test_an_item_can_be_marked_as_failed_in_every_state(database_url, step):
+    def wait(work: Work) -> Outcome:
+        return Postpone(work.now_ms + HOUR * 1000, "for the test")
+
+    declared = with_step(step, wait)
+    async with Engine(database_url, [declared], endpoints=["http://127.0.0.1:9"]) as engine:
+        upload(engine, [a_story(1)])
+        await engine.work_until_idle()
+        resting = engine.item("item", "1")
+        assert resting.item.state == declared.workflows["item"].named(step).source
+
+        failed = engine.desk.transition(resting.item.id, "mark_failed", actor="tester", reason="enough")
+
+        assert (failed.item.state, failed.body["retry_count"]) == ("failed", 1)
+        again = engine.desk.transition(resting.item.id, "retry_processing", actor="tester", reason="once more")
+        assert (again.item.state, again.body.get("error")) == ("ingested", None)
 
 
 # The live API.

@@ -132,10 +132,15 @@ def record_failure(
 
 
 def prepare_retry(work: Work) -> Advance:
-    """Forget the flags and the error of the last try; keep the count of failures and the time of the last."""
+    """Forget the flags and the error of the last try; keep the count of failures and the time of the last.
+
+    The item goes on as ingested, so one that failed before it was ingested gets its marks here.
+    """
     body: Body = work.body
     fresh = replace(
         body,
+        source_type=body.source_type or "UNKNOWN",
+        ingested_at=body.ingested_at or work.now_ms,
         last_updated=None,
         arrival=None,
         indexed_at=None,

@@ -248,3 +248,9 @@ def test_a_retry_clears_flags_and_errors_and_notes_the_time():
     assert (body.last_updated, body.arrival, body.indexed_at, body.error, body.stack) == (None,) * 5
     assert (body.ingested_at, body.retry_count, body.last_failure_at) == (1, 2, 4)
     assert body.retry_attempt_at == NOW_MS
+
+
+def test_a_retry_ingests_what_failed_before_it_was_ingested():
+    body = prepare_retry(work_on(a_body(retry_count=1, last_failure_at=4))).body
+
+    assert (body.source_type, body.ingested_at) == ("UNKNOWN", NOW_MS)
