@@ -3,23 +3,28 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import dataclasses
 import secrets
 import shutil
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Callable, Coroutine, Iterator, Mapping
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Literal
 
+from pydantic import BaseModel, SecretStr
+
 from tidings import __version__
+from tidings.config import Settings, pipeline_modules
 from tidings.discover.poller import Poller
 from tidings.model.contracts import Kit
-from tidings.model.errors import Misconfigured
+from tidings.model.errors import BadInput, Misconfigured, StoreUnavailable
 from tidings.model.item import Finding
 from tidings.model.pipeline import Pipeline
 from tidings.model.publication import Notice, Route
-from tidings.model.query import parse
+from tidings.model.query import parse, point_at
 from tidings.model.workflow import Work
 from tidings.net.client import Limits, Web
 from tidings.process.enrich import Enricher, Terms
@@ -95,12 +100,115 @@ class Wiring:
     migrates: bool = True
 
 
+def wiring_from(settings: Settings, **changes: Any) -> Wiring:
+    """Turn checked settings into values for the parts; raise Misconfigured where they do not fit together."""
+    modules = pipeline_modules()
+    pipelines: list[Pipeline] = []
+    endpoints: list[str] = []
+    for name, chosen in settings.pipelines.items():
+        pipelines.append(modules[name].build(chosen))
+        endpoints += modules[name].endpoints(chosen) if hasattr(modules[name], "endpoints") else ()
+        _hide_secrets(chosen)
+    values: dict[str, Any] = {
+        "database_url": settings.database_url,
+        "durability": settings.durability,
+        "pipelines": tuple(pipelines),
+        "endpoints": tuple(endpoints),
+        "channels": tuple(_channel_specs(settings)),
+        "routes": tuple(Route(r.pipeline, r.channel, r.query) for r in settings.routes),
+        "ai": _ai_spec(settings),
+        "lanes": _lanes(settings),
+        "lease_seconds": settings.lease_seconds,
+        "dead_letter_days": settings.dead_letter_days,
+        "intake_days": settings.intake_days,
+        "journal_days": settings.journal_days,
+        "user_agent": settings.user_agent or USER_AGENT,
+        "obey_robots": settings.obey_robots,
+        "per_host_delay_seconds": settings.per_host_delay_seconds,
+        "thresholds": Thresholds(
+            waiting_to_summarize=settings.alerts.waiting_to_summarize,
+            waiting_to_announce=settings.alerts.waiting_to_announce,
+            dead_letters=settings.alerts.dead_letters,
+            leases=settings.alerts.leases,
+            lag_seconds=settings.alerts.lag,
+            api_error_share=settings.alerts.api_errors,
+        ),
+    }
+    wiring = Wiring(**(values | changes))
+    for route in wiring.routes:
+        parse_route(route)
+    return wiring
+
+
+def parse_route(route: Route) -> None:
+    """Refuse a route whose query cannot be read."""
+    try:
+        parse(route.query)
+    except BadInput as error:
+        raise Misconfigured(
+            f"routes: the query of {route.channel} cannot be read: {point_at(route.query, error)}"
+        ) from error
+
+
+def _channel_specs(settings: Settings) -> Iterator[ChannelSpec]:
+    for name, channel in settings.notifiers.discord.items():
+        if channel.webhook_url is None:
+            variable = f"TIDINGS_NOTIFIERS__DISCORD__{name.upper()}__WEBHOOK_URL"
+            raise Misconfigured(f"notifiers.discord.{name}: its address is missing; set {variable}")
+        address = channel.webhook_url.get_secret_value()
+        yield ChannelSpec(name, address, "discord", channel.policy, channel.username, channel.alerts)
+    for name, other in settings.notifiers.apprise.items():
+        if other.url is None:
+            variable = f"TIDINGS_NOTIFIERS__APPRISE__{name.upper()}__URL"
+            raise Misconfigured(f"notifiers.apprise.{name}: its address is missing; set {variable}")
+        yield ChannelSpec(name, other.url.get_secret_value(), "apprise", other.policy, None, other.alerts)
+
+
+def _ai_spec(settings: Settings) -> AiSpec | None:
+    ai = settings.ai
+    if not ai.base_url:
+        return None
+    if not ai.model:
+        raise Misconfigured("ai.model: name the model that ai.base_url should use")
+    terms = Terms(
+        price_in=ai.price_in,
+        price_out=ai.price_out,
+        daily_tokens_max=ai.daily_tokens_max,
+        concurrency=ai.concurrency,
+        rate_per_minute=ai.rate_per_minute,
+        falls_back=ai.falls_back,
+    )
+    return AiSpec(ai.base_url, ai.model, ai.api_key.get_secret_value() if ai.api_key else None, terms)
+
+
+def _lanes(settings: Settings) -> dict[str, Lane]:
+    return {
+        name: dataclasses.replace(
+            LANES[name], concurrency=lane.concurrency, batch=lane.batch, rate_per_minute=lane.rate_per_minute
+        )
+        for name in LANES
+        for lane in [getattr(settings.lanes, name)]
+    }
+
+
+def _hide_secrets(chosen: BaseModel) -> None:
+    for name in type(chosen).model_fields:
+        value = getattr(chosen, name)
+        if isinstance(value, SecretStr):
+            hide(value.get_secret_value())
+
+
+HINT_SECONDS = 0.25
+
+
 class App:
     """The running whole; an async context manager. Loops are started by whoever needs them."""
 
     def __init__(self, wiring: Wiring) -> None:
         self.wiring = wiring
         self.owner = secrets.token_hex(8)
+        self.address: str | None = None
+        """Where the server listens, once it does."""
         self._open = AsyncExitStack()
 
     async def __aenter__(self) -> App:
@@ -134,6 +242,7 @@ class App:
             self._pause_channel,
             self._is_channel_paused,
             ahead=self._deliveries_ahead,
+            count=lambda channel, outcome: self.metrics.deliveries.labels(channel, outcome).inc(),
         )
         self.pipelines: dict[str, Pipeline] = {
             p.name: with_deliveries(p, sender) if p.announce else p for p in wiring.pipelines
@@ -143,7 +252,7 @@ class App:
         self.store: Store = open_store(
             self.database,
             self.pipelines,
-            on_work=self.waker.wake_all,
+            on_work=self._work_came,
             channels=kinds,
             intake_days=wiring.intake_days,
             dead_letter_days=wiring.dead_letter_days,
@@ -173,6 +282,26 @@ class App:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         await self._open.aclose()
+
+    async def listen(self, stop: asyncio.Event) -> None:
+        """Wake this process's loops when another one has written; a hint beside polling, never more."""
+        watch = self.executor.read if self.database.dialect == "sqlite" else None
+        seen: int | None = None
+        while not stop.is_set():
+            try:
+                if watch is not None:
+                    version = await watch(self.database.changes)
+                    if seen is not None and version != seen:
+                        self.waker.wake_all()
+                    seen = version
+                elif await self.executor.read(self.database.wait_for_hint, HINT_SECONDS):
+                    self.waker.wake_all()
+                    continue
+            except StoreUnavailable:
+                pass  # the loops report it; the hint is not needed for correctness
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(HINT_SECONDS):
+                    await stop.wait()
 
     def worker(self, *, only_lane: str | None = None, only_pipelines: tuple[str, ...] = ()) -> Worker:
         """Make a worker over all pipelines, or some."""
@@ -265,7 +394,11 @@ class App:
             if route.channel not in self.channels:
                 known = ", ".join(self.channels) or "none"
                 raise Misconfigured(f"a route names the channel {route.channel!r}; configured: {known}")
-            parse(route.query)
+            parse_route(route)
+
+    def _work_came(self) -> None:
+        self.waker.wake_all()
+        self.database.hint()
 
     def _deliver(self, work: Work, notices: tuple[Notice, ...]) -> tuple[Finding, ...]:
         return deliveries_for(work.pipeline, work, notices, self.wiring.routes)

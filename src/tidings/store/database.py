@@ -60,6 +60,18 @@ class Database(Protocol):
         """Set how far the database's clock is moved, for tests."""
         ...
 
+    def changes(self) -> int:
+        """Return a number that differs after another process has written, where the database knows one."""
+        ...
+
+    def hint(self) -> None:
+        """Tell other processes that there is work, where that is possible."""
+        ...
+
+    def wait_for_hint(self, seconds: float) -> bool:
+        """Wait for another process's hint; False when time is up."""
+        ...
+
     def describe(self) -> str:
         """Name the database without any secret."""
         ...

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 import threading
+import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, Literal
@@ -18,6 +20,7 @@ from tidings.store.database import Durability, Row, Tx
 from tidings.store.statements import load
 
 _PARAMETER = re.compile(r"(?<![:\w]):([a-z][a-z_0-9]*)")
+HINT_SECONDS = 0.1
 _SESSION = (
     "SET statement_timeout = '5s'; SET lock_timeout = '2s'; SET idle_in_transaction_session_timeout = '10s'; "
     "SET timezone = 'UTC'; SET jit = off"
@@ -71,6 +74,9 @@ class PostgresDatabase:
         self._synchronous = "on" if durability == "power-safe" else "off"
         self._offset_ms = int(os.environ.get("TIDINGS_CLOCK_OFFSET_MS", "0"))
         self._local = threading.local()
+        self._listening = threading.Lock()
+        self._listener: psycopg.Connection[Row] | None = None
+        self._hinted = float("-inf")
         self._writers = self._pool(pool_size, "writers")
         self._readers = self._pool(pool_size, "readers")
 
@@ -142,11 +148,31 @@ class PostgresDatabase:
         assert isinstance(tx, PostgresTx)
         tx.connection.execute("SELECT pg_advisory_xact_lock(hashtextextended(%s, 0))", [f"tidings:{name}"])
 
-    def notify(self) -> None:
-        """Hint to other processes that there is work."""
-        with self.transaction() as tx:
+    def changes(self) -> int:
+        """Return nothing of use: hints come by notification."""
+        return 0
+
+    def hint(self) -> None:
+        """Tell other processes that there is work; at most a few times a second, since they poll anyway."""
+        now = time.monotonic()
+        if now - self._hinted < HINT_SECONDS:
+            return
+        self._hinted = now
+        with contextlib.suppress(StoreUnavailable), self.transaction() as tx:
             assert isinstance(tx, PostgresTx)
             tx.connection.execute("NOTIFY tidings_work")
+
+    def wait_for_hint(self, seconds: float) -> bool:
+        """Wait for a notification on a connection of its own; False when time is up."""
+        with self._listening, translated():
+            if self._listener is None or self._listener.closed:
+                self._listener = psycopg.connect(self.url, autocommit=True)
+                self._listener.execute("LISTEN tidings_work")
+            try:
+                return next(self._listener.notifies(timeout=seconds, stop_after=1), None) is not None
+            except psycopg.OperationalError:
+                self._listener = None
+                raise
 
     def describe(self) -> str:
         """Name server and database, without user or password."""
@@ -155,6 +181,8 @@ class PostgresDatabase:
 
     def close(self) -> None:
         """Close every connection."""
+        if self._listener is not None:
+            self._listener.close()
         self._writers.close()
         self._readers.close()
 

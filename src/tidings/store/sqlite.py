@@ -67,6 +67,8 @@ class SqliteDatabase:
         self._local = threading.local()
         self._opened: list[apsw.Connection] = []
         self._pid = os.getpid()
+        self._asking = threading.Lock()
+        self._hints: apsw.Connection | None = None
         with translated(path):
             self._writer = self._open()
             self._writer_tx = SqliteTx(self._writer)
@@ -134,10 +136,24 @@ class SqliteDatabase:
     def lock(self, tx: Tx, name: str) -> None:
         """Do nothing: a writing transaction already excludes every other."""
 
-    def data_version(self) -> int:
-        """Return a number that changes when another process has written."""
-        with self.reading() as tx:
-            return int(tx.sql("PRAGMA data_version", {})[0][0])
+    def changes(self) -> int:
+        """Return a number that differs after anybody else has written."""
+        # One connection must be asked each time: the number is its own.
+        with self._asking:
+            return int(next(iter(self._asker().execute("PRAGMA data_version")))[0])
+
+    def _asker(self) -> apsw.Connection:
+        if self._hints is None:
+            self._hints = self._open()
+        return self._hints
+
+    def hint(self) -> None:
+        """Do nothing: others notice by `changes`."""
+
+    def wait_for_hint(self, seconds: float) -> bool:
+        """Wait in vain: SQLite carries no hints."""
+        time.sleep(seconds)
+        return False
 
     def describe(self) -> str:
         """Name the file."""

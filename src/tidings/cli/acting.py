@@ -1,0 +1,230 @@
+"""Commands that act on items and parts: transition, replay, dead, pause, resume, upload."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Annotated, BinaryIO
+
+import typer
+from rich.progress import Progress
+
+from tidings.cli.output import console, fail, moment, say, show_json, show_table
+from tidings.cli.shared import ConfigOption, JsonOption, actor, opened_store
+from tidings.discover.upload import admit_lines, read_lines
+from tidings.model.item import Rejected
+
+PANEL = "Act"
+REJECTED_SHOWN = 20
+
+
+def add_to(app: typer.Typer) -> None:
+    """Add these commands."""
+    for command in (transition, replay, pause, resume, upload):
+        app.command(rich_help_panel=PANEL)(command)
+    dead = typer.Typer(help="Dead letters: list them by cause, revive or purge them.", no_args_is_help=False)
+    dead.callback(invoke_without_command=True)(dead_letters)
+    dead.command("list")(list_dead)
+    dead.command("revive")(revive)
+    dead.command("purge")(purge)
+    app.add_typer(dead, name="dead", rich_help_panel=PANEL)
+
+
+def transition(
+    pipeline: Annotated[str, typer.Argument()],
+    kind: Annotated[str, typer.Argument()],
+    key: Annotated[str, typer.Argument()],
+    name: Annotated[str, typer.Argument(help="The transition, such as mark_failed or retry_processing.")],
+    config: ConfigOption = None,
+    reason: Annotated[str, typer.Option(help="Why; kept in the journal.")] = "by hand",
+    as_json: JsonOption = False,
+) -> None:
+    """Perform a manual transition on one item."""
+    with opened_store(config) as (store, _):
+        view = store.desk.find(pipeline, kind, key)
+        if view is None:
+            fail(f"{pipeline} remembers no {kind} {key!r}", 1)
+        moved = store.desk.transition(view.item.id, name, actor=actor(), reason=reason)
+    if as_json:
+        show_json(moved)
+        return
+    say(f"{key}: {view.item.state} -> {moved.item.state}. {moved.waits_for}")
+
+
+def replay(
+    pipeline: Annotated[str, typer.Argument()],
+    config: ConfigOption = None,
+    from_state: Annotated[str | None, typer.Option("--from", help="The state to begin at; default the start.")] = None,
+    where: Annotated[str | None, typer.Option(help="Only what this query finds.")] = None,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only count.")] = False,
+    as_json: JsonOption = False,
+) -> None:
+    """Process items again from a state, after a change of prompt or code."""
+    with opened_store(config) as (store, _):
+        count = store.desk.replay(pipeline, state=from_state, query=where, actor=actor(), dry_run=dry_run)
+    if as_json:
+        show_json({"items": count, "dry_run": dry_run})
+        return
+    say(f"{count} items {'would be' if dry_run else 'will be'} processed again from {from_state or 'the start'}")
+
+
+def dead_letters(context: typer.Context, config: ConfigOption = None, as_json: JsonOption = False) -> None:
+    """List dead letters grouped by cause, unless told otherwise."""
+    if context.invoked_subcommand is None:
+        list_dead(config, as_json)
+
+
+def list_dead(config: ConfigOption = None, as_json: JsonOption = False) -> None:
+    """List dead letters grouped by cause."""
+    with opened_store(config) as (store, _):
+        groups = store.desk.dead_letters()
+    if as_json:
+        show_json(groups)
+        return
+    show_table(
+        ("count", "pipeline", "kind", "state", "cause", "last", "sample"),
+        [
+            (g.count, g.pipeline, g.kind, g.state, g.cause, moment(g.last_at), f"{g.sample_id} {g.sample_key}")
+            for g in groups
+        ],
+        empty="no dead letters",
+    )
+
+
+PipelineOption = Annotated[str | None, typer.Option(help="Only this pipeline.")]
+CauseOption = Annotated[str | None, typer.Option(help="Only this cause, as `tidings dead list` shows it.")]
+AllOption = Annotated[bool, typer.Option("--all", help="Every dead letter.")]
+ItemArgument = Annotated[int | None, typer.Argument(help="One item, by its number.")]
+
+
+def revive(
+    item: ItemArgument = None,
+    config: ConfigOption = None,
+    pipeline: PipelineOption = None,
+    cause: CauseOption = None,
+    everything: AllOption = False,
+    as_json: JsonOption = False,
+) -> None:
+    """Bring dead letters back: one, those of a cause or pipeline, or all."""
+    _refuse_nothing(item, pipeline, cause, everything, "revive")
+    with opened_store(config) as (store, _):
+        count = store.desk.revive(item=item, pipeline=pipeline, cause=cause, actor=actor())
+    if as_json:
+        show_json({"revived": count})
+    else:
+        say(f"{count} revived")
+    if item is not None and not count:
+        raise SystemExit(1)
+
+
+def purge(
+    item: ItemArgument = None,
+    config: ConfigOption = None,
+    pipeline: PipelineOption = None,
+    cause: CauseOption = None,
+    everything: AllOption = False,
+    as_json: JsonOption = False,
+) -> None:
+    """Bury dead letters for good; tombstones keep them from being born again."""
+    _refuse_nothing(item, pipeline, cause, everything, "purge")
+    with opened_store(config) as (store, _):
+        count = store.desk.purge(item=item, pipeline=pipeline, cause=cause)
+    if as_json:
+        show_json({"purged": count})
+    else:
+        say(f"{count} purged")
+
+
+def _refuse_nothing(item: int | None, pipeline: str | None, cause: str | None, everything: bool, verb: str) -> None:
+    if item is None and pipeline is None and cause is None and not everything:
+        fail(f"say what to {verb}: an item's number, --cause, --pipeline, or --all")
+
+
+SourceOption = Annotated[str | None, typer.Option(help="A source.")]
+ChannelOption = Annotated[str | None, typer.Option(help="A channel.")]
+
+
+def pause(
+    config: ConfigOption = None,
+    pipeline: Annotated[str | None, typer.Option(help="A pipeline.")] = None,
+    source: SourceOption = None,
+    channel: ChannelOption = None,
+    reason: Annotated[str, typer.Option(help="Why; shown in status.")] = "paused by hand",
+) -> None:
+    """Stop a part without losing anything."""
+    with opened_store(config) as (store, _):
+        for part in _parts(pipeline, source, channel):
+            store.desk.pause(part, reason=reason)
+            say(f"paused {part}")
+
+
+def resume(
+    config: ConfigOption = None,
+    pipeline: Annotated[str | None, typer.Option(help="A pipeline.")] = None,
+    source: SourceOption = None,
+    channel: ChannelOption = None,
+) -> None:
+    """Start a paused part again."""
+    with opened_store(config) as (store, _):
+        for part in _parts(pipeline, source, channel):
+            store.desk.resume(part)
+            say(f"resumed {part}")
+
+
+def _parts(pipeline: str | None, source: str | None, channel: str | None) -> list[str]:
+    named = (("pipeline", pipeline), ("source", source), ("channel", channel))
+    parts = [f"{sort}:{name}" for sort, name in named if name is not None]
+    if not parts:
+        fail("name a part: --pipeline, --source or --channel")
+    return parts
+
+
+def upload(
+    pipeline: Annotated[str, typer.Argument()],
+    file: Annotated[str, typer.Argument(help="JSON array or JSON lines, gzip allowed; - reads standard input.")],
+    config: ConfigOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Upload items into the intake log; bad lines are reported, the rest goes on."""
+    accepted = duplicate = 0
+    rejected: list[Rejected] = []
+    lines = 0
+    with opened_store(config) as (store, pipelines):
+        declared = pipelines.get(pipeline)
+        if declared is None or declared.admit is None:
+            able = ", ".join(n for n, p in pipelines.items() if p.admit) or "none"
+            fail(f"pipeline {pipeline!r} takes no uploads; these do: {able}")
+        with (
+            _reading(file) as source,
+            Progress(console=console, transient=True, disable=not console.is_terminal) as bar,
+        ):
+            task = bar.add_task(f"uploading to {pipeline}", total=None)
+            for findings, refused in admit_lines(read_lines(source), declared.admit, way="BULK"):
+                appended = store.intake.append(pipeline, findings)
+                accepted += appended.accepted
+                duplicate += appended.unchanged
+                rejected += refused
+                lines += len(findings) + len(refused)
+                bar.update(task, completed=lines)
+    if as_json:
+        show_json({"accepted": accepted, "duplicate": duplicate, "rejected": rejected})
+    else:
+        say(f"{accepted} accepted, {duplicate} duplicate, {len(rejected)} rejected")
+        for line in rejected[:REJECTED_SHOWN]:
+            say(f"  line {line.line}: {line.reason}")
+        if len(rejected) > REJECTED_SHOWN:
+            say(f"  … and {len(rejected) - REJECTED_SHOWN} more; --json lists them all")
+
+
+@contextmanager
+def _reading(file: str) -> Iterator[BinaryIO]:
+    if file == "-":
+        yield sys.stdin.buffer
+        return
+    try:
+        with Path(file).open("rb") as opened:
+            yield opened
+    except OSError as error:
+        fail(f"{file} cannot be read: {error.strerror}")

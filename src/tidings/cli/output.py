@@ -1,0 +1,59 @@
+"""How the command line speaks: tables and JSON on stdout, mistakes on stderr, never a traceback."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable, Sequence
+from typing import Any, NoReturn
+
+import msgspec
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+
+from tidings.model.clock import rfc3339
+from tidings.watch.logs import redact
+
+console = Console(highlight=False)
+problems = Console(stderr=True, highlight=False)
+
+
+def show_json(value: Any) -> None:
+    """Print a value for programs."""
+    sys.stdout.write(msgspec.json.format(msgspec.json.encode(value, enc_hook=str), indent=2).decode() + "\n")
+
+
+def show_table(columns: Sequence[str], rows: Iterable[Sequence[Any]], *, empty: str) -> None:
+    """Print rows for people; numbers stand to the right; say what would be here when there is nothing."""
+    listed = [[("" if cell is None else cell) for cell in row] for row in rows]
+    if not listed:
+        console.print(escape(empty))
+        return
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    for number, name in enumerate(columns):
+        numeric = all(isinstance(row[number], (int, float)) or row[number] == "" for row in listed)
+        table.add_column(name, justify="right" if numeric else "left", overflow="fold")
+    for row in listed:
+        table.add_row(*[escape(redact(str(cell))) for cell in row])
+    console.print(table)
+
+
+def say(text: str) -> None:
+    """Print one line for people."""
+    console.print(escape(redact(text)))
+
+
+def fail(message: str, code: int = 2) -> NoReturn:
+    """End with a message on stderr: 1 for a failed check, 2 for bad input or configuration."""
+    sys.stderr.write(f"tidings: {redact_lines(message)}\n")
+    raise SystemExit(code)
+
+
+def redact_lines(text: str) -> str:
+    """Redact, keeping line breaks (a query with the mark under it has two)."""
+    return "\n".join(redact(line) for line in text.split("\n"))
+
+
+def moment(ms: int | None) -> str:
+    """Write a time for people."""
+    return (rfc3339(ms) or "-").replace("T", " ").split(".")[0] if ms is not None else "-"
