@@ -14,8 +14,12 @@ from rich.table import Table
 from tidings.model.clock import rfc3339
 from tidings.watch.logs import redact
 
+PLAIN_WIDTH = 200
+"""Where no terminal says how wide it is, nothing is folded."""
+
 console = Console(highlight=False)
-problems = Console(stderr=True, highlight=False)
+if not console.is_terminal:
+    console.width = PLAIN_WIDTH
 
 
 def show_json(value: Any) -> None:
@@ -39,8 +43,8 @@ def show_table(columns: Sequence[str], rows: Iterable[Sequence[Any]], *, empty: 
 
 
 def say(text: str) -> None:
-    """Print one line for people."""
-    console.print(escape(redact(text)))
+    """Print a line, or a few, for people."""
+    console.print(escape(redact_lines(text)), soft_wrap=True)
 
 
 def fail(message: str, code: int = 2) -> NoReturn:
