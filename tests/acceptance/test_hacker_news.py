@@ -118,6 +118,19 @@ async def test_every_real_item_is_completed_and_a_second_upload_changes_nothing(
     assert engine.store.shelf.version("hacker_news") == version
 
 
+async def test_shelf_and_search_can_be_rebuilt_from_the_items(engine, samples):
+    upload(engine, b"\n".join(real_lines(samples)))
+    await engine.work_until_idle()
+    upload(engine, [a_story(3, score=-1), a_comment(33103581, 33103150, text="edited", dead=True)])
+    await engine.work_until_idle()
+    cards, hits = engine.cards("items"), engine.search("erlang", limit=500)
+
+    engine.store.rebuilder.rebuild()
+
+    assert engine.cards("items") == cards
+    assert [hit.key for hit in engine.search("erlang", limit=500)] == [hit.key for hit in hits]
+
+
 async def test_order_does_not_matter_for_threads_and_cards(database_url, tmp_path, samples, request):
     lines = real_lines(samples)
     orders = [sorted(lines, key=lambda line: int(json.loads(line)["id"])), random.Random(5).sample(lines, len(lines))]
