@@ -6,7 +6,7 @@ import sys
 
 import typer
 
-from tidings.cli import acting, looking, running
+from tidings.cli import acting, demo, looking, running
 from tidings.cli.output import fail
 from tidings.model.errors import TidingsError
 
@@ -18,7 +18,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
 )
-for part in (running, looking, acting):
+for part in (running, demo, looking, acting):
     part.add_to(app)
 
 
