@@ -15,6 +15,8 @@ DEPTH_MAX = 100
 TAGS_MAX = 100_000
 """Measured: the parser needs at most 20 microseconds a tag, so a hostile feed costs two seconds, not minutes."""
 
+ATTRIBUTES_MAX = 200
+"""Of one tag; the parser's time grows with their square."""
 HEAD_CHARS = 64 * 1024
 
 _BOMS = (
@@ -82,7 +84,7 @@ def without_surprises(text: str, url: str) -> str:
 
 
 def _end_of_allowance(text: str, url: str) -> int:
-    """Return where to cut: at the end, or behind the entry that used up the allowance of entries or tags."""
+    """Return where to cut: at the end, or behind the entry that used up the allowance of entries, tags, attributes."""
     open_names: list[str] = []
     entries = tags = last_entry_end = 0
     position = text.find("<")
@@ -98,6 +100,8 @@ def _end_of_allowance(text: str, url: str) -> int:
         end = text.find(">", position)
         if end == -1:
             return position  # No tag is ever closed again.
+        if text.count("=", position, end) > ATTRIBUTES_MAX:
+            return last_entry_end
         if match is not None:
             name = match[0].lower()
             if closes:
