@@ -1,0 +1,131 @@
+"""Any RSS, Atom or JSON feed, from the configuration alone: found, read in full, summarized, searchable, announced."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from hashlib import blake2b
+from typing import Annotated, Any
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, field_validator, model_validator
+
+from tidings.model.durations import duration_seconds
+from tidings.model.errors import BadInput
+from tidings.model.pipeline import Pipeline
+from tidings.model.publication import Retention
+from tidings.model.urls import canonical_url, public_host
+from tidings.pipelines.feeds.entry import ENTRIES, EXAMPLE, KIND, PIPELINE, announce, notice, present
+from tidings.pipelines.feeds.rhythm import Bounds
+from tidings.pipelines.feeds.source import FeedSource
+from tidings.pipelines.feeds.workflow import entry_workflow
+
+FEEDS_MAX = 1_000
+Seconds = Annotated[float, BeforeValidator(duration_seconds), Field(ge=60)]
+
+
+class Feed(BaseModel):
+    """One feed to watch."""
+
+    model_config = ConfigDict(extra="forbid", use_attribute_docstrings=True)
+
+    url: str
+    """The feed's address, or a site's that announces one."""
+    name: Annotated[str, Field(min_length=1, max_length=100)] | None = None
+    """What to call it; by default what it calls itself."""
+    full_text: bool = True
+    """Whether to read the page behind each entry."""
+    interval: Seconds | None = None
+    """A fixed time between two looks; by default the feed's own rhythm decides."""
+
+    @field_validator("url")
+    @classmethod
+    def _is_an_address(cls, url: str) -> str:
+        try:
+            canonical_url(url)
+        except BadInput as error:
+            raise ValueError("write a feed as an http or https address") from error
+        return url.strip()
+
+
+def _addressed(value: Any) -> Any:
+    return {"url": value} if isinstance(value, str) else value
+
+
+class Settings(BaseModel):
+    """What can be set under [pipelines.feeds]."""
+
+    model_config = ConfigDict(extra="forbid", use_attribute_docstrings=True)
+
+    feeds: Annotated[list[Annotated[Feed, BeforeValidator(_addressed)]], Field(max_length=FEEDS_MAX)] = []
+    """The feeds: addresses, or {url, name, full_text, interval}."""
+    interval: Seconds = 3600.0
+    """The time between two looks while a feed's rhythm is unknown."""
+    min_interval: Seconds = 900.0
+    max_interval: Seconds = 86_400.0
+    keep_days: Annotated[float, Field(gt=0)] = 365
+    """How long entries are kept."""
+
+    @model_validator(mode="after")
+    def _feeds_differ(self) -> Settings:
+        addresses = [canonical_url(feed.url) for feed in self.feeds]
+        if len(set(addresses)) != len(addresses):
+            raise ValueError("a feed is named twice")
+        return self
+
+    @model_validator(mode="after")
+    def _bounds_make_sense(self) -> Settings:
+        if not self.min_interval <= self.interval <= self.max_interval:
+            raise ValueError("min_interval, interval and max_interval must grow in this order")
+        return self
+
+
+def build(settings: Settings) -> Pipeline:
+    """Declare the pipeline: one source per feed."""
+    names = source_names(settings.feeds)
+    return Pipeline(
+        name=PIPELINE,
+        title="Feeds",
+        about="Whatever your feeds bring: RSS, Atom or JSON, read in full and summarized.",
+        workflows={KIND: entry_workflow()},
+        sources=tuple(_source(name, feed, settings) for name, feed in zip(names, settings.feeds, strict=True)),
+        collections=(ENTRIES,),
+        presenters={KIND: present},
+        announce={KIND: announce},
+        retention=(Retention(KIND, days=settings.keep_days, forget_days=settings.keep_days + 365),),
+        sample_notice=notice(EXAMPLE),
+    )
+
+
+def _source(name: str, feed: Feed, settings: Settings) -> FeedSource:
+    bounds = Bounds(settings.interval, settings.min_interval, settings.max_interval, feed.interval)
+    return FeedSource(feed=name, url=feed.url, title=feed.name, full_text=feed.full_text, bounds=bounds)
+
+
+def source_names(feeds: list[Feed]) -> list[str]:
+    """Name each feed after what it is called, or its host; a second one of a name gets a mark of its address too.
+
+    The name is part of every entry's key: who watches two feeds of one host had better name them.
+    """
+    names: list[str] = []
+    for feed in feeds:
+        plain = _plain(feed.name or "") or _plain(public_host(feed.url)) or "feed"
+        marked = f"{plain}-{blake2b(feed.url.encode(), digest_size=3).hexdigest()}"
+        names.append(marked if plain in names else plain)
+    return names
+
+
+def _plain(name: str) -> str:
+    letters = unicodedata.normalize("NFKD", name).encode("ascii", "ignore").decode()
+    return re.sub(r"[^a-z0-9]+", "-", letters.lower()).strip("-")
+
+
+def endpoints(settings: Settings) -> tuple[str, ...]:  # noqa: ARG001 - every pipeline has this face
+    """Return nothing: feeds and pages are strangers', fetched as untrusted pages."""
+    return ()
+
+
+def advice(settings: Settings) -> list[str]:
+    """Say what an operator could improve."""
+    if settings.feeds:
+        return []
+    return ["feeds watches nothing yet: add addresses to pipelines.feeds.feeds"]
