@@ -23,7 +23,7 @@ def migrate(database: Database) -> list[int]:
         database.lock(tx, "migrate")
         _create_table(tx, database.dialect)
         applied: dict[int, str] = dict(tx.sql("SELECT number, checksum FROM migrations", {}))
-        _refuse_foreign(applied, known)
+        refuse_foreign(applied, known)
         fresh = []
         for number, name, text in known:
             if number in applied:
@@ -42,7 +42,7 @@ def check_schema(database: Database) -> str | None:
             return "the database has no schema yet: run `tidings db migrate`"
         applied: dict[int, str] = dict(tx.sql("SELECT number, checksum FROM migrations", {}))
     try:
-        _refuse_foreign(applied, known)
+        refuse_foreign(applied, known)
     except Misconfigured as error:
         return str(error)
     if missing := [n for n, _, _ in known if n not in applied]:
@@ -61,7 +61,8 @@ def _has_table(tx: Tx, dialect: str) -> bool:
     return bool(tx.sql("SELECT 1 WHERE to_regclass('migrations') IS NOT NULL", {}))
 
 
-def _refuse_foreign(applied: dict[int, str], known: list[tuple[int, str, str]]) -> None:
+def refuse_foreign(applied: dict[int, str], known: list[tuple[int, str, str]]) -> None:
+    """Refuse a schema that a newer tidings wrote, or that is not the released one."""
     newest = known[-1][0]
     if newer := [n for n in applied if n > newest]:
         raise Misconfigured(

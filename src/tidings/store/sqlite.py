@@ -24,13 +24,13 @@ class SqliteTx:
     """A transaction on one connection."""
 
     def __init__(self, connection: apsw.Connection) -> None:
-        self._connection = connection
+        self.connection = connection
         self._statements = load("sqlite")
 
     def all(self, name: str, /, **values: Any) -> list[Row]:
         """Run a named statement and return its rows."""
         statement = self._statements[name]
-        return list(self._connection.execute(statement.text, [values[p] for p in statement.params]))
+        return list(self.connection.execute(statement.text, [values[p] for p in statement.params]))
 
     def one(self, name: str, /, **values: Any) -> Row | None:
         """Run a named statement and return its first row."""
@@ -40,15 +40,15 @@ class SqliteTx:
     def run(self, name: str, /, **values: Any) -> int:
         """Run a named statement and return how many rows it changed."""
         self.all(name, **values)
-        return self._connection.changes()
+        return self.connection.changes()
 
     def many(self, name: str, /, rows: Iterable[Sequence[Any]]) -> list[Row]:
         """Run a batch statement once for each row; return all it returned, in order."""
-        return list(self._connection.executemany(self._statements[name].text, rows))
+        return list(self.connection.executemany(self._statements[name].text, rows))
 
     def sql(self, text: str, values: Mapping[str, Any]) -> list[Row]:
         """Run composed SQL with bound values."""
-        return list(self._connection.execute(text, dict(values)))
+        return list(self.connection.execute(text, dict(values)))
 
 
 class SqliteDatabase:
