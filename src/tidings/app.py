@@ -242,6 +242,7 @@ class App:
             self._pause_channel,
             self._is_channel_paused,
             ahead=self._deliveries_ahead,
+            closed_for_ms=self._closed_for_ms,
             count=lambda channel, outcome: self.metrics.deliveries.labels(channel, outcome).inc(),
         )
         self.pipelines: dict[str, Pipeline] = {
@@ -411,6 +412,10 @@ class App:
 
     async def _deliveries_ahead(self, work: Work) -> int:
         return await self.executor.read(self.store.items.deliveries_ahead, work.body.channel, work.item_id)
+
+    async def _closed_for_ms(self, rate: str) -> int:
+        _, closed_for_ms = await self.executor.read(self.store.ledgers.limiter, rate)
+        return closed_for_ms
 
 
 def _hosts(wiring: Wiring) -> frozenset[str]:

@@ -21,6 +21,8 @@ from tidings.model.workflow import Work
 from tidings.publish.deliveries import RETRY, Delivery
 
 PAUSED_WAIT_MS = 60_000
+PAUSED_WAIT_MS_MAX = 6 * 3_600_000
+"""What waits for a paused channel looks ever more rarely; resuming the channel wakes it."""
 TURN_MS = 1_000
 """How long each delivery ahead in the line is expected to take."""
 WAIT_SECONDS_UNSTATED = 60.0
@@ -78,8 +80,10 @@ class Sender:
     leave: Leave
     pause_channel: Callable[[str, str], Awaitable[None]]
     is_paused: Callable[[str], Awaitable[bool]]
-    ahead: Callable[[Work], Awaitable[int]] | None = None
+    ahead: Callable[[Work], Awaitable[int]]
     """Counts the older deliveries to the same channel that are still to be sent; they go first."""
+    closed_for_ms: Callable[[str], Awaitable[int]]
+    """Tells how long a rate lets nobody enter, without entering."""
     count: Callable[[str, str], None] = lambda _channel, _outcome: None
     """Told how each turn ended: sent, slowed, refused, ambiguous, failed or expired."""
     retry: RetryPolicy = RETRY
@@ -90,10 +94,11 @@ class Sender:
         channel = self._channel(work.body)
         _refuse_unknown_outcome(work, channel)
         if await self.is_paused(channel.name):
-            return Postpone(work.now_ms + PAUSED_WAIT_MS, f"channel {channel.name} is paused")
-        ahead = await self.ahead(work) if self.ahead is not None else 0
+            return Postpone(_paused_until(work), f"channel {channel.name} is paused")
+        ahead = await self.ahead(work)
         if ahead:
-            return Postpone(work.now_ms + ahead * TURN_MS, f"{ahead} older deliveries to {channel.name} go first")
+            wait_ms = await self.closed_for_ms(channel.rate) + ahead * TURN_MS
+            return Postpone(work.now_ms + wait_ms, f"{ahead} older deliveries to {channel.name} go first")
         permit = await self.enter(
             channel.rate, limit=channel.limit, per_seconds=channel.per_seconds, hold_seconds=channel.hold_seconds
         )
@@ -131,7 +136,7 @@ class Sender:
         except Misconfigured as problem:
             turn.ended = "refused"
             await self.pause_channel(channel.name, str(problem))
-            return Postpone(work.now_ms + PAUSED_WAIT_MS, f"channel {channel.name} was paused: {problem}")
+            return Postpone(_paused_until(work), f"channel {channel.name} was paused: {problem}")
         except Transient as failure:
             turn.ended = "ambiguous" if isinstance(failure, Ambiguous) else "failed"
             turn.not_before_ms = self._backoff_ms(work.attempt)
@@ -161,6 +166,11 @@ def _refuse_unknown_outcome(work: Work, channel: Channel) -> None:
             f"a worker was lost while it may have been sending to {channel.name}; look there, then revive to resend",
             cause="ambiguous",
         )
+
+
+def _paused_until(work: Work) -> int:
+    waited_ms = work.now_ms - work.body.queued_at
+    return work.now_ms + min(max(PAUSED_WAIT_MS, waited_ms // 2), PAUSED_WAIT_MS_MAX)
 
 
 def _wait_ms(asked: SlowDown) -> int:

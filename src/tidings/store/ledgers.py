@@ -117,7 +117,10 @@ class Ledgers:
 
     def resume(self, part: str) -> bool:
         """Start a part again; False where it was not paused."""
+        sort, _, name = part.partition(":")
         with self._database.transaction() as tx:
+            if sort == "channel":
+                tx.run("wake_deliveries", prefix=f"{name}/", prefix_end=f"{name}0")
             return tx.run("resume", part=part) > 0
 
     def pauses(self) -> dict[str, str]:

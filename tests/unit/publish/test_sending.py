@@ -6,6 +6,7 @@ import contextlib
 import dataclasses
 from typing import Any
 
+import msgspec
 import pytest
 
 from tidings.model.contracts import Permit, Receipt
@@ -44,10 +45,11 @@ class Scripted:
 class Desk:
     """The limiter and the switch, as the engine offers them."""
 
-    def __init__(self, permit: Permit = FREE, paused: bool = False, ahead: int = 0) -> None:
+    def __init__(self, permit: Permit = FREE, paused: bool = False, ahead: int = 0, closed: int = 0) -> None:
         self.permit = permit
         self.paused = paused
         self.waiting = ahead
+        self.closed = closed
         self.calls: list[tuple] = []
 
     async def enter(self, name, *, limit, per_seconds, hold_seconds):
@@ -66,10 +68,17 @@ class Desk:
     async def ahead(self, work):
         return self.waiting
 
+    async def closed_for_ms(self, rate):
+        return self.closed
+
 
 def a_sender(notifier: Scripted, desk: Desk, **channel) -> Sender:
     channels = {"eu": Channel("eu", notifier, **channel)}
-    return Sender(channels, desk.enter, desk.leave, desk.pause_channel, desk.is_paused, ahead=desk.ahead)
+    return a_sender_to(channels, desk)
+
+
+def a_sender_to(channels: dict[str, Channel], desk: Desk) -> Sender:
+    return Sender(channels, desk.enter, desk.leave, desk.pause_channel, desk.is_paused, desk.ahead, desk.closed_for_ms)
 
 
 def a_work(**changes) -> Work:
@@ -114,10 +123,20 @@ async def test_a_paused_channel_postpones_without_a_request():
     assert (notifier.sent, desk.calls) == ([], [])
 
 
-async def test_older_deliveries_go_first():
-    outcome, notifier, desk = await run(Receipt("1", ""), Desk(ahead=3))
+@pytest.mark.parametrize(("waited_ms", "wait_ms"), [(0, 60_000), (7_200_000, 3_600_000), (10**9, 21_600_000)])
+async def test_what_waits_long_for_a_paused_channel_looks_rarely(waited_ms, wait_ms):
+    outcome, _, _ = await run(
+        Receipt("1", ""), Desk(paused=True), body=msgspec.structs.replace(BODY, queued_at=NOW - waited_ms)
+    )
 
-    assert outcome == Postpone(NOW + 3 * TURN_MS, "3 older deliveries to eu go first")
+    assert isinstance(outcome, Postpone)
+    assert outcome.until == NOW + wait_ms
+
+
+async def test_older_deliveries_go_first():
+    outcome, notifier, desk = await run(Receipt("1", ""), Desk(ahead=3, closed=20_000))
+
+    assert outcome == Postpone(NOW + 20_000 + 3 * TURN_MS, "3 older deliveries to eu go first")
     assert (notifier.sent, desk.calls) == ([], [])
 
 
@@ -229,9 +248,8 @@ async def test_the_place_is_given_back_whatever_happens():
 
 
 async def test_a_channel_that_is_no_longer_configured_needs_a_person():
-    sender = Sender({}, Desk().enter, Desk().leave, Desk().pause_channel, Desk().is_paused)
     with pytest.raises(Misconfigured, match="'eu' is not configured"):
-        await sender(a_work(), NO_KIT)
+        await a_sender_to({}, Desk())(a_work(), NO_KIT)
 
 
 def test_the_workflow_has_two_states_and_waits_in_the_notify_lane():

@@ -241,11 +241,11 @@ WHERE id = :id AND lease_token = :token AND state = :state_before
 RETURNING id, waiting_revision, fingerprint, priority, intake_id;
 
 -- name: revive_item
--- Due at once, from the state it stands in.
+-- Due at once, from the state it stands in; its wait there begins anew.
 -- params: id token lane
 UPDATE items SET standing = 'open', lane = :lane, due_at = tidings_now(), attempts = 0, lost_leases = 0, last_error = NULL,
     cause = NULL, failing_since = NULL, lease_token = lease_token + 1, lease_owner = NULL, lease_until = NULL,
-    changed_at = tidings_now()
+    changed_at = tidings_now(), state_since = tidings_now()
 WHERE id = :id AND lease_token = :token AND standing IN ('dead', 'parked', 'rejected')
 RETURNING id, state, lease_token;
 
@@ -493,6 +493,12 @@ ON CONFLICT (part) DO UPDATE SET reason = excluded.reason;
 
 -- name: resume
 DELETE FROM pauses WHERE part = :part;
+
+-- name: wake_deliveries
+-- What waited for a channel goes on when the channel does.
+UPDATE items SET due_at = tidings_now()
+WHERE kind = 'delivery' AND lane = 'notify' AND standing = 'open' AND lease_until IS NULL AND due_at > tidings_now()
+    AND key >= :prefix AND key < :prefix_end;
 
 -- name: pauses
 SELECT part, reason, since FROM pauses ORDER BY part;

@@ -201,7 +201,7 @@ RETURNING items.id, waiting_revision, fingerprint, priority, intake_id;
 -- params: id token lane
 UPDATE items SET standing = 'open', lane = v.l, due_at = tidings_now(), attempts = 0, lost_leases = 0, last_error = NULL,
     cause = NULL, failing_since = NULL, lease_token = lease_token + 1, lease_owner = NULL, lease_until = NULL,
-    changed_at = tidings_now()
+    changed_at = tidings_now(), state_since = tidings_now()
 FROM unnest(:id::bigint[], :token::bigint[], :lane::text[]) AS v (i, t, l)
 WHERE items.id = v.i AND lease_token = v.t AND standing IN ('dead', 'parked', 'rejected')
 RETURNING id, state, lease_token;
