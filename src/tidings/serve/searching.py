@@ -168,14 +168,8 @@ def hit_values(hit: Hit) -> dict[str, Any]:
 
 
 def marked(snippet: str) -> str:
-    """Return a snippet as HTML: everything escaped, then the found words marked.
-
-    Unescaping first keeps a snippet that was escaped before from being escaped twice, and is safe for any other.
-    """
-    safe = html.escape(html.unescape(snippet))
-    opened = safe.replace("\x02", "<mark>").replace("\x03", "</mark>")
-    return opened if opened.count("<mark>") == opened.count("</mark>") else html.escape(_bare(snippet))
-
-
-def _bare(snippet: str) -> str:
-    return html.unescape(snippet).replace("\x02", "").replace("\x03", "")
+    """Return a snippet as HTML: everything is escaped first, then the found words are marked."""
+    safe = html.escape(snippet)
+    if safe.count("\x02") != safe.count("\x03"):
+        return safe.replace("\x02", "").replace("\x03", "")
+    return safe.replace("\x02", "<mark>").replace("\x03", "</mark>")

@@ -22,6 +22,12 @@ from tidings.serve.health import Health
 from tidings.serve.hot import Hot
 from tidings.serve.operating import Operating
 from tidings.serve.operations import Call, Operation, bad_input
+from tidings.serve.pages.actions import Actions
+from tidings.serve.pages.frame import Frame
+from tidings.serve.pages.now import Now
+from tidings.serve.pages.operating import Rooms
+from tidings.serve.pages.reading import Reading
+from tidings.serve.pages.signing_in import SigningIn, show_problem
 from tidings.serve.parts import Parts
 from tidings.serve.problems import Problem
 from tidings.serve.rates import Rate
@@ -39,7 +45,15 @@ def build(parts: Parts) -> Starlette:
     access = Access(parts)
     collections = Collections(parts)
     stream = Stream(parts)
+    frame = Frame(parts, access)
+    reading = Reading(frame, collections)
     operations = [
+        *frame.static.operations(),
+        *Now(frame, collections).operations(),
+        *Rooms(frame, collections, reading).operations(),
+        *Actions(frame).operations(),
+        *SigningIn(frame).operations(),
+        *reading.operations(),
         *Health(parts).operations(),
         *Search(parts).operations(),
         *Uploads(parts).operations(),
@@ -47,11 +61,11 @@ def build(parts: Parts) -> Starlette:
         *stream.operations(),
         *collections.operations(),
     ]
-    return Application(parts, access, collections.hot, stream, operations, _plain_problem)
 
+    async def show(request: Request, problem: Problem, caller: Caller) -> Reply:
+        return show_problem(frame, request.scope, problem, caller)
 
-async def _plain_problem(_request: Request, problem: Problem, _caller: Caller) -> Reply:
-    return refusal(problem)
+    return Application(parts, access, collections.hot, stream, operations, show)
 
 
 class Application(Starlette):

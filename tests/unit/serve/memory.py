@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import html
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -106,10 +105,10 @@ class MemoryIndex:
 
 
 def _hit(pipeline: str, kind: str, key: str, document: Document, query: Query) -> Hit:
-    snippet = html.escape(document.text[:200])
+    snippet = document.text[:200]
     for term in query.terms:
         if not term.negated:
-            snippet = snippet.replace(html.escape(term.text), f"\x02{html.escape(term.text)}\x03")
+            snippet = snippet.replace(term.text, f"\x02{term.text}\x03")
     return Hit(
         pipeline=pipeline,
         kind=kind,

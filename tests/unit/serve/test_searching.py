@@ -57,7 +57,7 @@ async def test_snippets_are_escaped_before_they_are_marked(client: Client, world
     ("snippet", "shown"),
     [
         ("plain \x02word\x03", "plain <mark>word</mark>"),
-        ("&lt;b&gt; \x02x\x03", "&lt;b&gt; <mark>x</mark>"),
+        ("&lt;b&gt; \x02x\x03", "&amp;lt;b&amp;gt; <mark>x</mark>"),
         ("<b> \x02x\x03", "&lt;b&gt; <mark>x</mark>"),
         ("\x02 never closed <i>", " never closed &lt;i&gt;"),
         ("\x02<img src=x onerror=alert(1)>\x03", "<mark>&lt;img src=x onerror=alert(1)&gt;</mark>"),

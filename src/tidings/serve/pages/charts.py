@@ -1,0 +1,127 @@
+"""Small charts as inline SVG, drawn on the server; every one has its numbers as a table for screen readers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from markupsafe import Markup
+
+from tidings.model.views import Point
+
+_WIDTH, _HEIGHT = 120, 28
+_TICKS_MAX = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Bar:
+    """One bar of a stacked chart: a label, and how much of each part."""
+
+    label: str
+    parts: Mapping[str, int]
+
+    @property
+    def total(self) -> int:
+        """How high it is."""
+        return sum(self.parts.values())
+
+
+def slices(points: Sequence[Point], since_ms: int, until_ms: int, buckets: int) -> list[float]:
+    """Sum the values that fall into each slice of a span of time."""
+    values = [0.0] * buckets
+    span = max(1, until_ms - since_ms)
+    for point in points:
+        if since_ms <= point.at <= until_ms:
+            values[min(buckets - 1, (point.at - since_ms) * buckets // span)] += point.value
+    return values
+
+
+def levels(points: Sequence[Point], since_ms: int, until_ms: int, buckets: int) -> list[float]:
+    """Return the highest value of each slice; a level stays until it is measured again."""
+    found: list[float | None] = [None] * buckets
+    span = max(1, until_ms - since_ms)
+    for point in points:
+        if since_ms <= point.at <= until_ms:
+            place = min(buckets - 1, (point.at - since_ms) * buckets // span)
+            found[place] = max(point.value, found[place] or 0.0)
+    filled: list[float] = []
+    for value in found:
+        filled.append(value if value is not None else (filled[-1] if filled else 0.0))
+    return filled
+
+
+def sparkline(values: Sequence[float], what: str) -> Markup:
+    """Draw how a series went, small enough to stand in a row."""
+    peak = max(values, default=0)
+    said = f"{what}: {values[-1]:,.0f} lately, {peak:,.0f} at most" if peak else f"{what}: nothing yet"
+    line, area = _curve(values, peak, _WIDTH, _HEIGHT - 1, _HEIGHT - 3)
+    return Markup(
+        '<svg class="spark" viewBox="0 0 {w} {h}" preserveAspectRatio="none" role="img" aria-label="{said}">'
+        '<title>{said}</title><path class="area" d="{area}"/><path class="line" d="{line}"/></svg>'
+    ).format(w=_WIDTH, h=_HEIGHT, said=said, area=area, line=line)
+
+
+def line_chart(values: Sequence[float], labels: Sequence[str], what: str, tone: str = "accent") -> Markup:
+    """Draw one series over time, with its peak named."""
+    peak = max(values, default=0)
+    if not peak:
+        return Markup('<p class="quiet">Nothing in this time.</p>')
+    line, area = _curve(values, peak, 600, 100, 92)
+    plot = Markup('<path class="area {}" d="{}"/><path class="line {}" d="{}"/>').format(tone, area, tone, line)
+    return _figure(plot, "0 0 600 100", peak, labels, what, {what: values})
+
+
+def stacked_bars(bars: Sequence[Bar], parts: Sequence[str], what: str) -> Markup:
+    """Draw bars of parts on top of each other; a part's name is its class, so that color keeps its meaning."""
+    peak = max((bar.total for bar in bars), default=0)
+    if not peak:
+        return Markup("")
+    drawn = Markup("").join(_stack(index, bar, parts, peak) for index, bar in enumerate(bars))
+    columns = {part: [bar.parts.get(part, 0) for bar in bars] for part in parts}
+    return _figure(drawn, f"0 0 {len(bars) * 10} 100", peak, [bar.label for bar in bars], what, columns)
+
+
+def _stack(index: int, bar: Bar, parts: Sequence[str], peak: int) -> Markup:
+    said = ", ".join(f"{bar.parts[part]} {part}" for part in parts if bar.parts.get(part))
+    shapes = [Markup("<title>{}: {}</title>").format(bar.label, said or "nothing")]
+    top = 100.0
+    for part in parts:
+        size = bar.parts.get(part, 0) / peak * 92
+        top -= size
+        if size:
+            rect = Markup('<rect class="part {}" x="{}" y="{:.2f}" width="7.6" height="{:.2f}"/>')
+            shapes.append(rect.format(part, index * 10 + 1.2, top, size))
+    return Markup("<g>{}</g>").format(Markup("").join(shapes))
+
+
+def _curve(values: Sequence[float], peak: float, width: int, base: int, height: int) -> tuple[str, str]:
+    step = width / max(1, len(values) - 1)
+    shares = [value / peak if peak else 0 for value in values]
+    line = "M" + "L".join(f"{index * step:.1f} {base - share * height:.1f}" for index, share in enumerate(shares))
+    return line, f"{line}V{base}H0Z"
+
+
+def _figure(
+    plot: Markup, box: str, peak: float, labels: Sequence[str], what: str, columns: Mapping[str, Sequence[float]]
+) -> Markup:
+    every = max(1, -(-len(labels) // _TICKS_MAX))
+    ticks = Markup("").join(Markup("<span>{}</span>").format(label) for label in [*labels[:-1:every], labels[-1]])
+    return Markup(
+        '<figure class="chart"><span class="peak">{peak}</span>'
+        '<svg viewBox="{box}" preserveAspectRatio="none" role="img" aria-label="{what}">{plot}</svg>'
+        '<div class="ticks" aria-hidden="true">{ticks}</div>{table}</figure>'
+    ).format(peak=f"{peak:,.0f}", box=box, what=what, plot=plot, ticks=ticks, table=_table(what, labels, columns))
+
+
+def _table(what: str, labels: Sequence[str], columns: Mapping[str, Sequence[float]]) -> Markup:
+    heads = Markup("").join(Markup('<th scope="col">{}</th>').format(name) for name in columns)
+    rows = Markup("").join(
+        Markup('<tr><th scope="row">{}</th>{}</tr>').format(
+            label, Markup("").join(Markup("<td>{:,.0f}</td>").format(values[index]) for values in columns.values())
+        )
+        for index, label in enumerate(labels)
+    )
+    return Markup(
+        '<div class="unseen"><table><caption>{}</caption><thead><tr><th scope="col">When</th>{}</tr></thead>'
+        "<tbody>{}</tbody></table></div>"
+    ).format(what, heads, rows)

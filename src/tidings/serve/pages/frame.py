@@ -1,0 +1,142 @@
+"""What all pages share: templates, the rail, who is signed in, and what may be done."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from functools import partial
+from typing import Any
+from urllib.parse import urlencode
+
+from jinja2 import Environment, PackageLoader, StrictUndefined, select_autoescape
+
+from tidings.model.clock import rfc3339
+from tidings.model.views import StatusView
+from tidings.serve.access import Access, Caller
+from tidings.serve.operations import Call
+from tidings.serve.pages import wording
+from tidings.serve.pages.static import Static
+from tidings.serve.parts import Parts
+from tidings.serve.replies import HTML, Reply
+
+_STATUS_SECONDS = 0.5
+
+TOLD = {
+    "revived": "Revived {n}.",
+    "transition": "Done. The item moves on.",
+    "replayed": "Processing {n} again.",
+    "checking": "The source is asked now.",
+    "paused": "Paused. Nothing is lost; it goes on where it stopped.",
+    "resumed": "Resumed.",
+    "purged": "Buried {n} for good.",
+    "welcome": "Signed in.",
+    "goodbye": "Signed out.",
+}
+"""What a page may be told to say after an action; nothing else is ever taken from the address."""
+
+
+class Frame:
+    """Renders pages."""
+
+    def __init__(self, parts: Parts, access: Access) -> None:
+        self.parts = parts
+        self.access = access
+        self.static = Static()
+        self._status: tuple[float, StatusView] | None = None
+        self._environment = Environment(
+            loader=PackageLoader("tidings.serve", "templates"),
+            autoescape=select_autoescape(default=True, default_for_string=True),
+            undefined=StrictUndefined,
+            trim_blocks=True,
+            lstrip_blocks=True,
+            auto_reload=False,
+        )
+        self._environment.filters |= {
+            "tidy": wording.tidy,
+            "clean_html": wording.clean_html,
+            "lasting": wording.lasting,
+            "number": wording.number,
+            "shell": wording.shell,
+            "segment": wording.segment,
+            "lines": wording.lines,
+            "marked": wording.marked_text,
+            "safe_url": wording.safe_url,
+            "host": wording.host_of,
+            "day": wording.day,
+            "exact": rfc3339,
+        }
+        self._environment.globals |= {"count": wording.count, "query": link_query}
+
+    async def status(self) -> StatusView:
+        """Return the status, shared by everything that asks within half a second."""
+        now = time.monotonic()
+        if self._status is None or now - self._status[0] > _STATUS_SECONDS:
+            self._status = (now, await self.parts.executor.read(self.parts.desk.status))
+        return self._status[1]
+
+    def forget_status(self) -> None:
+        """Ask again: something was just changed."""
+        self._status = None
+
+    async def page(self, call: Call, template: str, *, status: int = 200, **context: Any) -> Reply:
+        """Render a page for a caller."""
+        overview = await self.status()
+        needs = sum(view.dead_letters > 0 for view in overview.pipelines.values()) + len(overview.alerts)
+        return self.render(call.request.scope, call.caller, template, status, needs=needs, overview=overview, **context)
+
+    def render(
+        self, scope: Mapping[str, Any], caller: Caller, template: str, status: int = 200, **context: Any
+    ) -> Reply:
+        """Render a template with what every page needs."""
+        now_ms = self.parts.clock.now_ms()
+        may_operate = self.access.is_allowed(caller, "operate")
+        body = self._environment.get_template(template).render(
+            root=self.parts.root_path,
+            static=self.static.paths,
+            pipelines=self.parts.pipelines,
+            here=_path_of(scope, self.parts.root_path),
+            back=_back(scope, self.parts.root_path),
+            told=_told(scope),
+            now_ms=now_ms,
+            when=partial(wording.when, now_ms=now_ms),
+            ago=partial(wording.ago, now_ms=now_ms),
+            may_operate=may_operate,
+            is_signed_in=caller.session is not None,
+            is_demo=self.parts.is_demo,
+            form_token=self.access.sessions.form_token(caller.session),
+            version=self.parts.version,
+            **context,
+        )
+        return Reply(body.encode(), status, HTML, tagged=False)
+
+
+def _path_of(scope: Mapping[str, Any], root: str) -> str:
+    path = str(scope["path"])
+    return path[len(root) :] or "/" if root and path.startswith(root) else path
+
+
+def _back(scope: Mapping[str, Any], root: str) -> str:
+    """Return this page's own address, for forms to come back to."""
+    query = scope["query_string"].decode("latin-1")
+    kept = "&".join(pair for pair in query.split("&") if pair and not pair.startswith("told="))
+    path = wording.segment(_path_of(scope, root))
+    return f"{path}?{kept}" if kept else path
+
+
+def _told(scope: Mapping[str, Any]) -> str | None:
+    """Return what an action before this page has to say: one of our sentences, with a number at most."""
+    for pair in scope["query_string"].decode("latin-1").split("&"):
+        name, _, value = pair.partition("=")
+        if name == "told":
+            word, _, number = value.partition(".")
+            if word in TOLD:
+                return TOLD[word].format(
+                    n=int(number) if number.isascii() and number.isdigit() and len(number) < 9 else "it"
+                )
+    return None
+
+
+def link_query(values: Mapping[str, Any], **changes: Any) -> str:
+    """Return a query string of the values that are set, some of them changed."""
+    chosen = {name: value for name, value in {**values, **changes}.items() if value not in (None, "")}
+    return f"?{urlencode(chosen)}" if chosen else "?"

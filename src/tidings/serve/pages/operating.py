@@ -1,0 +1,189 @@
+"""Pages for operators: items at work, sources, workflows, dead letters, deliveries, alerts."""
+
+from __future__ import annotations
+
+import asyncio
+from datetime import UTC, datetime
+from typing import Any
+
+import msgspec
+
+from tidings.model.item import STANDINGS
+from tidings.model.pipeline import Pipeline
+from tidings.model.views import SourceView
+from tidings.serve.collections import Collections
+from tidings.serve.filters import read_number, write_cursor
+from tidings.serve.operations import CURSOR, Call, Operation, Parameter
+from tidings.serve.pages import graph
+from tidings.serve.pages.charts import levels, line_chart, slices, sparkline
+from tidings.serve.pages.frame import Frame, link_query
+from tidings.serve.pages.now import strip_of
+from tidings.serve.pages.reading import Reading
+from tidings.serve.pages.suits import Shape
+from tidings.serve.problems import Problem
+from tidings.serve.replies import Reply
+
+PAGE = 50
+HOUR_MS = 3_600_000
+SPANS = {
+    "hour": (HOUR_MS, 60),
+    "day": (24 * HOUR_MS, 96),
+    "week": (7 * 24 * HOUR_MS, 84),
+    "month": (30 * 24 * HOUR_MS, 90),
+}
+
+
+class Rooms:
+    """The operators' pages."""
+
+    def __init__(self, frame: Frame, collections: Collections, reading: Reading) -> None:
+        self._frame = frame
+        self._parts = frame.parts
+        self._read = frame.parts.executor.read
+        self._desk = frame.parts.desk
+        self._collections = collections
+        self._reading = reading
+
+    def operations(self) -> list[Operation]:
+        """Declare the routes."""
+        item = Parameter("id", "Item", "integer", "path", minimum=1, maximum=2**63 - 1)
+        filters = tuple(Parameter(name, name) for name in ("pipeline", "kind", "state"))
+        standing = Parameter("standing", "standing", values=STANDINGS)
+        span = Parameter("span", "span", values=tuple(SPANS), default="day")
+        return [
+            _page("/items", self._items, (*filters, standing, CURSOR)),
+            _page("/items/{id}", self._item, (item,)),
+            _page("/sources", self._sources),
+            _page("/workflows/{pipeline}", self._workflow, (span,)),
+            _page("/dead-letters", self._dead),
+            _page("/deliveries", self._deliveries, (Parameter("channel", "channel"),)),
+            _page("/alerts", self._alerts),
+        ]
+
+    async def _items(self, call: Call) -> Reply:
+        chosen = {name: call[name] for name in ("pipeline", "kind", "state", "standing")}
+        rows = await self._read(self._desk.items, **chosen, limit=PAGE, before=read_number(call["cursor"]))
+        return await self._frame.page(
+            call,
+            "items.html",
+            rows=rows,
+            chosen=chosen,
+            standings=STANDINGS,
+            states=self._states(chosen["pipeline"]),
+            next_cursor=write_cursor(rows[-1].id) if len(rows) == PAGE else None,
+        )
+
+    def _states(self, pipeline: str | None) -> list[str]:
+        chosen = [each for each in self._parts.pipelines.values() if pipeline in (None, "", each.name)]
+        return list(dict.fromkeys(s for each in chosen for w in each.workflows.values() for s in w.states))
+
+    async def _item(self, call: Call) -> Reply:
+        view = await self._read(self._desk.item, call["id"])
+        if view is None:
+            raise Problem(404, "No such item.", helps="It may have been trimmed; `tidings items` lists what there is.")
+        reader = self._collections.reader_of_kind(view.item.pipeline, view.item.kind)
+        entry = await reader.one(view.item.key) if reader is not None else None
+        if reader is None or entry is None:
+            return await self._reading.show_item(call, None, None, view)
+        card = msgspec.json.decode(entry.value)
+        root = self._parts.root_path
+        shape = Shape(reader.pipeline, reader.collection, view.item.key, card, sort=entry.sort, root=root)
+        return await self._reading.show_item(call, reader, shape, view)
+
+    async def _sources(self, call: Call) -> Reply:
+        views = await self._read(self._desk.sources)
+        until = self._parts.clock.now_ms()
+        series = await self._read(self._found, views, until - 14 * 24 * HOUR_MS)
+        sparks = {
+            name: sparkline(slices(points, until - 14 * 24 * HOUR_MS, until, 14), f"New from {name}, per day")
+            for name, points in series.items()
+        }
+        groups: dict[str, list[SourceView]] = {}
+        for view in views:
+            groups.setdefault(view.pipeline, []).append(view)
+        return await self._frame.page(call, "sources.html", groups=groups, sparks=sparks)
+
+    def _found(self, views: list[SourceView], since_ms: int) -> dict[str, Any]:
+        return {view.name: self._desk.points(f"found:{view.name}", since_ms=since_ms) for view in views}
+
+    async def _workflow(self, call: Call) -> Reply:
+        pipeline = self._parts.pipelines.get(call["pipeline"])
+        if pipeline is None:
+            raise Problem(404, "No such pipeline.", helps="The rail on the left names them all.")
+        status = await self._frame.status()
+        view = status.pipelines.get(pipeline.name)
+        kinds = view.kinds if view is not None else {}
+        graphs = {
+            kind: graph.draw(workflow, kinds.get(kind, {}), self._links(pipeline, kind))
+            for kind, workflow in pipeline.workflows.items()
+        }
+        charts = await self._charts(pipeline.name, call["span"])
+        return await self._frame.page(
+            call,
+            "workflow.html",
+            pipeline=pipeline,
+            view=view,
+            strip=strip_of(pipeline, view) if view is not None else [],
+            graphs=graphs,
+            charts=charts,
+            span=call["span"],
+            spans=list(SPANS),
+        )
+
+    def _links(self, pipeline: Pipeline, kind: str) -> dict[str, str]:
+        root = self._parts.root_path
+        states = pipeline.workflows[kind].states
+        return {s: f"{root}/items{link_query({'pipeline': pipeline.name, 'kind': kind, 'state': s})}" for s in states}
+
+    async def _charts(self, pipeline: str, span: str) -> list[tuple[str, Any]]:
+        length, buckets = SPANS[span]
+        until = self._parts.clock.now_ms()
+        since = until - length
+        names = ("settled", "due", "latency", "dead")
+        series = await asyncio.gather(
+            *(self._read(self._desk.points, f"{name}:{pipeline}", since_ms=since) for name in names)
+        )
+        labels = [_time_label(since + (index + 1) * length // buckets, span) for index in range(buckets)]
+        drawn = [("Steps settled", line_chart(slices(series[0], since, until, buckets), labels, "Steps settled"))]
+        titles = ("", "Waiting to be processed", "Seconds from due to settled", "Dead letters")
+        tones = ("", "wait", "accent", "bad")
+        for index in (1, 2, 3):
+            if series[index] or index == 1:
+                values = levels(series[index], since, until, buckets)
+                drawn.append((titles[index], line_chart(values, labels, titles[index], tones[index])))
+        return drawn
+
+    async def _dead(self, call: Call) -> Reply:
+        groups = await self._read(self._desk.dead_letters)
+        return await self._frame.page(call, "dead.html", groups=groups, total=sum(group.count for group in groups))
+
+    async def _deliveries(self, call: Call) -> Reply:
+        views, channels = await asyncio.gather(
+            self._read(self._desk.deliveries, limit=100, channel=call["channel"]), self._read(self._desk.channels)
+        )
+        parents = {view.id: self._parent(view.pipeline, view.parent) for view in views}
+        return await self._frame.page(
+            call, "deliveries.html", views=views, channels=channels, chosen=call["channel"], parents=parents
+        )
+
+    def _parent(self, pipeline: str, name: str) -> str | None:
+        kind, _, key = name.partition(":")
+        reader = self._collections.reader_of_kind(pipeline, kind)
+        if reader is None:
+            return None
+        return Shape(pipeline, reader.collection, key, {}, root=self._parts.root_path).href
+
+    async def _alerts(self, call: Call) -> Reply:
+        views = await self._read(self._desk.alerts, all_of_them=True)
+        firing = [view for view in views if view.cleared_at is None]
+        past = [view for view in views if view.cleared_at is not None]
+        return await self._frame.page(call, "alerts.html", firing=firing, past=past)
+
+
+def _page(path: str, handler: Any, parameters: tuple[Parameter, ...] = ()) -> Operation:
+    return Operation("GET", path, "read", handler, "Page", parameters=parameters, is_page=True, any_query=True)
+
+
+def _time_label(at: int, span: str) -> str:
+    moment = datetime.fromtimestamp(at / 1000, UTC)
+    return f"{moment:%H:%M}" if span in ("hour", "day") else f"{moment.day} {moment:%b}"

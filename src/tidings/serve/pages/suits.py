@@ -1,0 +1,125 @@
+"""Cards in their suits: one way to draw news, threads, funding, issues, repositories, entries; plain for the rest."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tidings.model.publication import Collection
+from tidings.serve.filters import Card
+from tidings.serve.pages.wording import host_of, safe_url, segment, tidy, words_of
+from tidings.serve.wire import milliseconds
+
+SUITS = {
+    "news": "news",
+    "article": "news",
+    "articles": "news",
+    "hn": "thread",
+    "thread": "thread",
+    "items": "thread",
+    "funding": "funding",
+    "opportunity": "funding",
+    "opportunities": "funding",
+    "issue": "issue",
+    "issues": "issue",
+    "repo": "repo",
+    "repos": "repo",
+    "entry": "entry",
+    "entries": "entry",
+    "feed": "entry",
+}
+_MARKS = (("sentiment", "news"), ("difficulty", "issue"), ("stars", "repo"), ("deadline", "funding"))
+HTML_FIELDS = {"thread": ("text",), "entry": ("content_html",)}
+"""Fields that hold HTML, by suit; everything else is plain text."""
+CONTENT_FIELDS = ("content_html", "content", "text", "body", "description")
+
+
+def suit_of(collection: Collection) -> str:
+    """Return the suit a collection wears: as declared, or else as its fields suggest."""
+    if collection.template in SUITS:
+        return SUITS[collection.template]
+    fields = set(collection.card.__struct_fields__)
+    if collection.relation is not None:
+        return "thread"
+    return next((suit for name, suit in _MARKS if name in fields), "plain")
+
+
+class Shape:
+    """A card ready to be drawn: foreign values are tidied, addresses checked, absent fields None."""
+
+    __slots__ = ("_card", "_sort", "collection", "href", "id", "pipeline", "suit")
+
+    def __init__(
+        self, pipeline: str, collection: Collection, card_id: str, card: Card, *, sort: int = 0, root: str = ""
+    ) -> None:
+        self.pipeline = pipeline
+        self.collection = collection
+        self.id = card_id
+        self.suit = suit_of(collection)
+        self.href = f"{root}/pipelines/{pipeline}/{collection.name}/{segment(card_id)}"
+        self._card = card
+        self._sort = sort
+
+    def __getitem__(self, name: str) -> Any:
+        """Return a field for drawing; text is tidied."""
+        value = self._card.get(name)
+        if isinstance(value, str):
+            return tidy(value)
+        if isinstance(value, (list, tuple)):
+            return [tidy(each, 300) if isinstance(each, str) else each for each in value[:200]]
+        return value
+
+    def raw(self, name: str) -> Any:
+        """Return a field as it is, for cleaning."""
+        return self._card.get(name)
+
+    @property
+    def title(self) -> str:
+        """What it is called; a comment by its first words."""
+        said = tidy(self._card.get(self.collection.title_field), 300).strip()
+        return said or words_of(self._card.get("text"), 90) or f"{self.collection.singular} {tidy(self.id, 80)}"
+
+    @property
+    def has_title(self) -> bool:
+        """Tell whether the card itself names it."""
+        return bool(tidy(self._card.get(self.collection.title_field)).strip())
+
+    @property
+    def url(self) -> str | None:
+        """Where the original is."""
+        return safe_url(self._card.get(self.collection.link_field))
+
+    @property
+    def host(self) -> str | None:
+        """The original's host."""
+        return host_of(self.url)
+
+    @property
+    def at(self) -> int | None:
+        """When it was published, in milliseconds."""
+        return milliseconds(self._card.get(self.collection.time_field)) or self._sort or None
+
+    @property
+    def summary(self) -> str:
+        """Its summary as plain text."""
+        value = self._card.get(self.collection.summary_field)
+        if self.collection.summary_field in HTML_FIELDS.get(self.suit, ()):
+            return words_of(value, 600)
+        return tidy(value, 1_500)
+
+    @property
+    def content(self) -> tuple[str, bool] | None:
+        """The longest text it carries, and whether that is HTML."""
+        for name in CONTENT_FIELDS:
+            value = self._card.get(name)
+            if isinstance(value, str) and value.strip():
+                return value, name in HTML_FIELDS.get(self.suit, ())
+        return None
+
+    def time(self, name: str) -> int | None:
+        """Return a field that holds a time, in milliseconds."""
+        return milliseconds(self._card.get(name))
+
+    @property
+    def fields(self) -> list[tuple[str, Any]]:
+        """Every field that holds something, for the plain suit."""
+        return [(name, self[name]) for name in self._card if self._card[name] not in (None, "", [], {}, False)]

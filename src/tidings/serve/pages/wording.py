@@ -1,0 +1,141 @@
+"""How values read on a page: times, lengths of time, numbers, foreign text made harmless."""
+
+from __future__ import annotations
+
+import re
+from datetime import UTC, datetime
+from typing import Any
+from urllib.parse import quote, urlsplit
+
+import nh3
+from markupsafe import Markup, escape
+
+from tidings.model.clock import rfc3339
+
+_INVISIBLE = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200b\u200e\u200f\u2028-\u202e\u2060\u2066-\u2069\ufeff]")
+"""Control characters, and what turns the direction of a line around."""
+_CLEANER = nh3.Cleaner(
+    tags={"p", "br", "a", "ul", "ol", "li", "blockquote", "code", "pre", "em", "strong", "i", "b", "h2", "h3", "h4"},
+    attributes={"a": {"href"}},
+    url_schemes={"http", "https"},
+    link_rel="noopener noreferrer nofollow ugc",
+)
+_TAG = re.compile("<[^>]{0,2000}>")
+_UNITS = ((60, "s", 1), (3600, "min", 60), (86_400, "h", 3600), (30 * 86_400, "d", 86_400))
+_URL_LENGTH_MAX = 2_000
+
+
+def tidy(text: Any, length_max: int = 2_000) -> str:
+    """Return foreign text without control characters and direction changes, cut to a length."""
+    clean = _INVISIBLE.sub("", "" if text is None else str(text))
+    return clean if len(clean) <= length_max else clean[: length_max - 1] + "…"
+
+
+def clean_html(html: Any) -> Markup:
+    """Return foreign HTML reduced to the safe subset."""
+    return Markup(_CLEANER.clean(tidy(html, 200_000)))  # noqa: S704  # it was just cleaned
+
+
+def words_of(html: Any, length_max: int = 400) -> str:
+    """Return the words of foreign HTML."""
+    bare = _TAG.sub(" ", _CLEANER.clean(tidy(html, 20_000)))
+    for entity, character in (("&lt;", "<"), ("&gt;", ">"), ("&nbsp;", " "), ("&quot;", '"'), ("&amp;", "&")):
+        bare = bare.replace(entity, character)
+    return tidy(" ".join(bare.split()), length_max)
+
+
+def safe_url(url: Any) -> str | None:
+    """Return a web address that may stand in a link, or None."""
+    if not isinstance(url, str) or len(url) > _URL_LENGTH_MAX or _INVISIBLE.search(url):
+        return None
+    try:
+        parts = urlsplit(url.strip())
+    except ValueError:
+        return None
+    return url.strip() if parts.scheme in ("http", "https") and parts.netloc else None
+
+
+def host_of(url: str | None) -> str | None:
+    """Return the host of an address, as people say it."""
+    if url is None:
+        return None
+    try:
+        host = urlsplit(url).hostname
+    except ValueError:
+        return None
+    return tidy(host.removeprefix("www."), 80) if host else None
+
+
+def lasting(seconds: float | None) -> str:
+    """Say how long something lasts, in one unit."""
+    if seconds is None:
+        return "–"
+    if seconds < 1:
+        return f"{seconds * 1000:.0f} ms"
+    for limit, unit, size in _UNITS:
+        if seconds < limit:
+            return f"{seconds / size:.0f} {unit}"
+    return f"{seconds / 86_400:,.0f} d"
+
+
+def ago(ms: int | None, now_ms: int) -> str:
+    """Say when something was or will be, seen from now."""
+    if ms is None:
+        return "never"
+    seconds = (now_ms - ms) / 1000
+    if abs(seconds) < 2:
+        return "just now"
+    if abs(seconds) >= 60 * 86_400:
+        return datetime.fromtimestamp(ms / 1000, UTC).date().isoformat()
+    said = lasting(abs(seconds))
+    return f"{said} ago" if seconds > 0 else f"in {said}"
+
+
+def when(ms: int | None, now_ms: int) -> Markup:
+    """Return a relative time with the exact one behind it."""
+    if ms is None:
+        return Markup('<span class="muted">never</span>')
+    exact = rfc3339(ms)
+    return Markup('<time datetime="{}" title="{}" data-at="{}">{}</time>').format(exact, exact, ms, ago(ms, now_ms))
+
+
+def day(ms: int) -> str:
+    """Return the date of a time, for people."""
+    moment = datetime.fromtimestamp(ms / 1000, UTC)
+    return f"{moment.day} {moment:%b %Y}"
+
+
+def number(value: float | None) -> str:
+    """Return a number with separators."""
+    if value is None:
+        return "–"
+    return f"{value:,.0f}" if float(value).is_integer() else f"{value:,.1f}"
+
+
+def count(value: int, word: str, plural: str | None = None) -> str:
+    """Return a number with its noun."""
+    return f"{value:,} {word if value == 1 else plural or word + 's'}"
+
+
+def segment(text: Any) -> str:
+    """Quote a value for use in an address; slashes stay."""
+    return quote(str(text), safe="/:@!$'()*+,;=~-._")
+
+
+def shell(text: Any) -> str:
+    """Quote a value for a command line that is shown."""
+    bare = tidy(text, 200)
+    if re.fullmatch(r"[\w@%+=:,./-]+", bare, re.ASCII):
+        return bare
+    return "'" + bare.replace("'", "'\\''") + "'"
+
+
+def marked_text(html: str) -> Markup:
+    """Pass on a snippet that `searching.marked` has escaped."""
+    return Markup(_INVISIBLE.sub("", html))  # noqa: S704  # escaped there, marks added behind
+
+
+def lines(text: Any) -> Markup:
+    """Return plain text with its paragraphs kept."""
+    parts = [part.strip() for part in re.split(r"\n\s*\n", tidy(text, 50_000)) if part.strip()]
+    return Markup("").join(Markup("<p>{}</p>").format(escape(part)) for part in parts)

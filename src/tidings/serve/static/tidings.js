@@ -1,0 +1,84 @@
+// The one script: theme switch, live numbers, relative times. Every page works without it.
+"use strict";
+(() => {
+  const page = document.documentElement;
+  const themes = ["system", "light", "dark"];
+  const remembered = () => {
+    try { return localStorage.getItem("theme") || "system"; } catch { return "system"; }
+  };
+  const dress = (theme) => {
+    if (theme === "system") page.removeAttribute("data-theme");
+    else page.setAttribute("data-theme", theme);
+  };
+  dress(remembered());
+
+  const ago = (ms) => {
+    const seconds = (Date.now() - ms) / 1000, size = Math.abs(seconds);
+    if (size < 2) return "just now";
+    if (size >= 60 * 86400) return new Date(ms).toISOString().slice(0, 10);
+    const [unit, length] = size < 60 ? ["s", 1] : size < 3600 ? ["min", 60] : size < 86400 ? ["h", 3600] : ["d", 86400];
+    const said = `${Math.round(size / length)} ${unit}`;
+    return seconds > 0 ? `${said} ago` : `in ${said}`;
+  };
+  // The page's times were told by the server's clock; keep its distance to ours out of them.
+  const retell = () => {
+    for (const time of document.querySelectorAll("time[data-at]")) time.textContent = ago(Number(time.dataset.at));
+  };
+
+  const swap = (fresh) => {
+    for (const part of document.querySelectorAll("[data-live]")) {
+      const next = fresh.getElementById(part.id);
+      // Leave alone what someone is using, and what has not changed.
+      if (!next || part.contains(document.activeElement) || part.innerHTML === next.innerHTML) continue;
+      const open = new Set([...part.querySelectorAll("details[open][id]")].map((each) => each.id));
+      part.replaceChildren(...next.childNodes);
+      for (const id of open) document.getElementById(id)?.setAttribute("open", "");
+      part.className = next.className;
+    }
+    document.title = fresh.title;
+  };
+
+  const live = () => {
+    if (!document.querySelector("[data-live]") || !window.EventSource) return;
+    let waiting = false, busy = false;
+    const refresh = async () => {
+      waiting = false;
+      if (busy || document.hidden) return;
+      busy = true;
+      try {
+        const address = new URL(location.href);
+        address.searchParams.delete("told");
+        const answer = await fetch(address, { headers: { Accept: "text/html" }, credentials: "same-origin" });
+        if (answer.ok) swap(new DOMParser().parseFromString(await answer.text(), "text/html"));
+      } catch { /* The server is away; the stream comes back by itself. */ }
+      busy = false;
+    };
+    const soon = () => {
+      if (waiting) return;
+      waiting = true;
+      setTimeout(refresh, 1000);
+    };
+    const stream = new EventSource(`${page.dataset.root}/api/v1/events`);
+    stream.addEventListener("item", soon);
+    document.addEventListener("visibilitychange", () => { if (!document.hidden) soon(); });
+    addEventListener("pagehide", () => stream.close());
+    setInterval(soon, 30000);
+  };
+
+  document.addEventListener("DOMContentLoaded", () => {
+    const button = document.getElementById("theme");
+    if (button) {
+      const say = (theme) => { button.textContent = `Theme: ${theme}`; };
+      say(remembered());
+      button.hidden = false;
+      button.addEventListener("click", () => {
+        const theme = themes[(themes.indexOf(remembered()) + 1) % themes.length];
+        try { localStorage.setItem("theme", theme); } catch { /* Then only this page knows. */ }
+        dress(theme);
+        say(theme);
+      });
+    }
+    setInterval(retell, 10000);
+    live();
+  });
+})();
