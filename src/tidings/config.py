@@ -45,7 +45,7 @@ class LaneSettings(Part):
 class Lanes(Part):
     """The lanes of the worker."""
 
-    pure: LaneSettings = LaneSettings(concurrency=1, batch=200)
+    pure: LaneSettings = LaneSettings(concurrency=1, batch=500)
     """Steps that only compute; `batch` items are carried through at once."""
     fetch: LaneSettings = LaneSettings(concurrency=16)
     """Steps that fetch from the web."""

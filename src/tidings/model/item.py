@@ -1,4 +1,7 @@
-"""The nouns that travel: findings come in, items are remembered, leases let one worker act."""
+"""The nouns that travel: findings come in, items are remembered, leases let one worker act.
+
+Those made for every item on its way are Structs: making one costs a tenth of a frozen dataclass.
+"""
 
 from __future__ import annotations
 
@@ -21,8 +24,7 @@ HIGH, NORMAL, LOW = 0, 1, 2
 PRIORITIES = (HIGH, NORMAL, LOW)
 
 
-@dataclass(frozen=True, slots=True)
-class Finding:
+class Finding(msgspec.Struct, frozen=True):
     """What a source reports, before we know whether it is new. `payload` is a JSON document."""
 
     pipeline: str
@@ -33,8 +35,7 @@ class Finding:
     priority: int = NORMAL
 
 
-@dataclass(frozen=True, slots=True)
-class Link:
+class Link(msgspec.Struct, frozen=True):
     """A statement, made by one of the two, that `child` belongs to `parent`; both are refs (`kind:key`)."""
 
     child: str
@@ -78,8 +79,7 @@ class Item:
         return ref(self.kind, self.key)
 
 
-@dataclass(frozen=True, slots=True)
-class Lease:
+class Lease(msgspec.Struct, frozen=True):
     """The right to act on one item until a time, with what is needed to act."""
 
     id: int

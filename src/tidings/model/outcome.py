@@ -5,12 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+import msgspec
+
 from tidings.model.answers import Provenance
 from tidings.model.item import Finding, Link
 
 
-@dataclass(frozen=True, slots=True)
-class Advance:
+class Advance(msgspec.Struct, frozen=True):
     """The move happened.
 
     `body` replaces the item's working body (None keeps it). `links`, where given, replaces every link this item stated

@@ -11,8 +11,7 @@ import msgspec
 Attribute = str | int | float | list[str] | None
 
 
-@dataclass(frozen=True, slots=True)
-class Document:
+class Document(msgspec.Struct, frozen=True):
     """What the search knows of an item. `attributes` are found by qualifiers (`status:open`)."""
 
     title: str
@@ -22,11 +21,10 @@ class Document:
     score: int | None = None
     time_ms: int = 0
     url: str | None = None
-    attributes: Mapping[str, Attribute] = field(default_factory=dict)
+    attributes: Mapping[str, Attribute] = msgspec.field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True)
-class Presentation:
+class Presentation(msgspec.Struct, frozen=True):
     """What readers see of an item: a card on the shelf and, unless withdrawn, a document in the index.
 
     It is a pure function of the accepted body, so that shelf and index can be rebuilt.

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import msgspec
+
 from tidings.model.item import Finding, Link, Standing, Step
 from tidings.model.publication import Presentation
 
 
-@dataclass(slots=True)
-class Settlement:
+class Settlement(msgspec.Struct):
     """The end of one attempt; written only if the lease still holds."""
 
     id: int

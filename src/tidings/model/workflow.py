@@ -71,16 +71,19 @@ class Transition:
     """Reaching the target makes the working body the accepted one and writes card and document."""
     prefetch: Prefetch | None = None
     """Names the refs of other items the processor needs."""
+    is_pure: bool = field(init=False, default=True)
+    """The processor never waits."""
+    criterion_name: str | None = field(init=False, default=None)
+
+    def __post_init__(self) -> None:
+        waits = self.processor is not None and inspect.iscoroutinefunction(_function(self.processor))
+        object.__setattr__(self, "is_pure", not waits)
+        object.__setattr__(self, "criterion_name", name_of(self.criterion) if self.criterion else None)
 
     @property
     def sources(self) -> tuple[str, ...]:
         """The source states as declared; may hold ANY."""
         return (self.source,) if isinstance(self.source, str) else self.source
-
-    @property
-    def is_pure(self) -> bool:
-        """Tell whether the processor never waits."""
-        return self.processor is None or not inspect.iscoroutinefunction(_function(self.processor))
 
 
 def _function(processor: Any) -> Any:
@@ -116,9 +119,11 @@ class Workflow:
         for state in self.states:
             automatic[state] = tuple(t for t in self.transitions if t.trigger == "automatic" and leaves(t, state))
             scheduled[state] = tuple(t for t in self.transitions if t.trigger == "scheduled" and leaves(t, state))
+        following = {state: automatic[state] or scheduled[state] for state in self.states}
         object.__setattr__(self, "_automatic", automatic)
-        object.__setattr__(self, "_scheduled", scheduled)
+        object.__setattr__(self, "_next", following)
         object.__setattr__(self, "_by_name", {t.name: t for t in self.transitions})
+        object.__setattr__(self, "_fused", frozenset(s for s in self.states if self.fuse and _is_fusable(automatic[s])))
 
     def automatic_from(self, state: str) -> tuple[Transition, ...]:
         """Return the automatic ways out of a state, in declared order."""
@@ -126,7 +131,11 @@ class Workflow:
 
     def next_from(self, state: str) -> tuple[Transition, ...]:
         """Return what the engine may perform when an item in `state` is due."""
-        return self.automatic_from(state) or self.__dict__["_scheduled"].get(state, ())
+        return self.__dict__["_next"].get(state, ())  # type: ignore[no-any-return]
+
+    def fuses_in(self, state: str) -> bool:
+        """Tell whether an attempt that reached a state goes on in memory."""
+        return state in self.__dict__["_fused"]
 
     def by_hand_from(self, state: str) -> tuple[Transition, ...]:
         """Return what a person may perform in a state."""
@@ -161,6 +170,10 @@ class Workflow:
         lines = ["stateDiagram-v2", f"    [*] --> {self.start}"]
         lines += [f"    {s} --> {t.target} : {_label(t)}" for t, s in _moves(self)]
         return "\n".join(lines + _ends(self, "mermaid"))
+
+
+def _is_fusable(ways: tuple[Transition, ...]) -> bool:
+    return bool(ways) and all(t.is_pure and t.lane == "pure" and t.prefetch is None for t in ways)
 
 
 def leaves(transition: Transition, state: str) -> bool:

@@ -42,6 +42,7 @@ class _Course:
 
     lease: Lease
     work: Work
+    workflow: Workflow
     state: str
     body: Any = None
     links: tuple[Link, ...] | None = None
@@ -148,7 +149,7 @@ class Runner:
             return self._unreadable(lease, workflow, error)
         if related:
             work.related = related
-        return _Course(lease, work, lease.state)
+        return _Course(lease, work, workflow, lease.state)
 
     def _work(self, lease: Lease, lease_seconds: float) -> Work:
         decode = self._decoders[lease.pipeline, lease.kind]
@@ -170,9 +171,7 @@ class Runner:
 
     def _choose(self, course: _Course) -> Transition | None:
         """Return the first transition whose criterion holds."""
-        workflow = self.workflow_of(course.lease)
-        assert workflow is not None
-        for transition in workflow.next_from(course.state):
+        for transition in course.workflow.next_from(course.state):
             if transition.criterion is None or transition.criterion(course.work):
                 return transition
         return None
@@ -197,7 +196,8 @@ class Runner:
             course.body = course.work.body = outcome.body
         if outcome.links is not None:
             course.links = outcome.links
-        course.children += outcome.children
+        if outcome.children:
+            course.children += outcome.children
         course.due_at = outcome.due_at
         if transition.publishes:
             self._publish(course)
@@ -216,16 +216,10 @@ class Runner:
             course.children += self._deliver(course.work, announce(course.work))
 
     def _goes_on(self, course: _Course) -> bool:
-        workflow = self.workflow_of(course.lease)
-        assert workflow is not None
-        ways = workflow.automatic_from(course.state)
-        if not workflow.fuse or not ways or len(course.steps) >= STEPS_MAX:
-            return False
-        return all(t.is_pure and t.lane == "pure" and t.prefetch is None for t in ways)
+        return course.workflow.fuses_in(course.state) and len(course.steps) < STEPS_MAX
 
     def _advanced(self, course: _Course) -> Settlement:
-        workflow = self.workflow_of(course.lease)
-        assert workflow is not None
+        workflow = course.workflow
         lane = workflow.lane_of(course.state)
         goes_on = bool(workflow.automatic_from(course.state))
         standing = workflow.standing_in(course.state, due=course.due_at is not None)
@@ -254,8 +248,7 @@ class Runner:
 
     def _refused(self, course: _Course) -> Settlement:
         """No transition's criterion holds: the first one's policy says what happens."""
-        workflow = self.workflow_of(course.lease)
-        assert workflow is not None
+        workflow = course.workflow
         ways = workflow.next_from(course.state)
         if not ways:
             return self._advanced(course)
@@ -274,8 +267,7 @@ class Runner:
 
     def _failed(self, course: _Course, error: Exception) -> Settlement:
         """Turn a surprise into a retry, or into what the policy says once tries are used up."""
-        workflow = self.workflow_of(course.lease)
-        assert workflow is not None
+        workflow = course.workflow
         ways = workflow.next_from(course.state)
         transition = next((t for t in ways if t.criterion is None or _holds(t, course.work)), ways[0])
         message = f"ambiguous: {describe(error)}" if isinstance(error, Ambiguous) else describe(error)
@@ -335,8 +327,7 @@ class Runner:
 
     def _fail_by(self, course: _Course, ending: str, reason: str) -> Settlement:
         """Perform the declared failure transition; it is pure, and must not fail itself."""
-        workflow = self.workflow_of(course.lease)
-        assert workflow is not None
+        workflow = course.workflow
         transition = workflow.named(ending)
         course.work.error = reason
         try:
@@ -415,7 +406,7 @@ def _step(transition: Transition, state: str, outcome: Advance, started: float) 
         state,
         transition.target,
         round((time.perf_counter() - started) * 1000, 2),
-        name_of(transition.criterion) if transition.criterion else None,
+        transition.criterion_name,
         "yes" if transition.criterion else None,
         outcome.note,
         provenance.cost_micros if provenance else 0,

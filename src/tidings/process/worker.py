@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-import dataclasses
 import logging
 import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
+
+import msgspec
 
 from tidings.model.contracts import Executor, Intake, Items, Kit
 from tidings.model.errors import StoreUnavailable
@@ -41,7 +42,7 @@ class Lane:
 
 
 LANES = {
-    PURE: Lane(concurrency=1, batch=200),
+    PURE: Lane(concurrency=1, batch=500),
     "fetch": Lane(concurrency=16),
     "ai": Lane(concurrency=4),
     "notify": Lane(concurrency=1, in_order=True),
@@ -399,7 +400,7 @@ def _unwritable(settlement: Settlement, error: Exception) -> Settlement:
     if settlement.cause == UNWRITABLE:
         raise error
     event("outcome refused", level=logging.ERROR, item=settlement.id, pipeline=settlement.pipeline, error=str(error))
-    return dataclasses.replace(
+    return msgspec.structs.replace(
         settlement,
         state=settlement.state_before,
         standing="dead",
