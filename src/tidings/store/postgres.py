@@ -73,6 +73,7 @@ class PostgresDatabase:
         self.url = url
         self._synchronous = "on" if durability == "power-safe" else "off"
         self._offset_ms = int(os.environ.get("TIDINGS_CLOCK_OFFSET_MS", "0"))
+        self._is_clock_moved = False
         self._local = threading.local()
         self._listening = threading.Lock()
         self._listener: psycopg.Connection[Row] | None = None
@@ -112,6 +113,7 @@ class PostgresDatabase:
     def move_clock(self, offset_ms: int) -> None:
         """Set how far the clock is moved, for every connection of this process."""
         self._offset_ms = offset_ms
+        self._is_clock_moved = True
 
     @contextmanager
     def transaction(self) -> Iterator[Tx]:
@@ -135,11 +137,13 @@ class PostgresDatabase:
                 return
             with pool.connection() as connection:
                 tx = PostgresTx(connection)
-                if self._offset_ms:
-                    self._set_offset(connection)
                 setattr(self._local, mode, tx)
                 try:
-                    yield tx
+                    # Begun here, not by the first statement, lest an inner transaction that comes first be the outer one.
+                    with connection.transaction():
+                        if self._is_clock_moved:
+                            self._set_offset(connection)
+                        yield tx
                 finally:
                     setattr(self._local, mode, None)
 
