@@ -66,15 +66,18 @@ class IntakeLog:
         checkpoint = self.checkpoint(tx, pipeline)
         asked = [(n, pipeline, f.kind, f.key, checkpoint) for n, f in enumerate(findings)]
         known: dict[tuple[str, str], str | None] = {}
+        buried: set[tuple[str, str]] = set()
         for number, waiting, current, tombstone in tx.many("known_fingerprint", asked):
             name = (findings[number].kind, findings[number].key)
-            known[name] = "" if tombstone else waiting if waiting is not None else current
+            known[name] = waiting if waiting is not None else current
+            if tombstone:
+                buried.add(name)
         fresh: list[Finding] = []
         new = changed = 0
         for finding in findings:
             name = (finding.kind, finding.key)
             seen = known[name]
-            if seen == "" or seen == finding.fingerprint:
+            if name in buried or seen == finding.fingerprint:
                 continue
             new, changed = (new + 1, changed) if seen is None else (new, changed + 1)
             known[name] = finding.fingerprint
@@ -87,14 +90,11 @@ class IntakeLog:
 
     def checkpoint(self, tx: Tx, pipeline: str) -> int:
         """Return the id of the last merged finding; a foreign one counts as none."""
+        # Trimming takes a finding only together with all before it. A checkpoint that is not in the log while older
+        # findings are is not ours: merging from the start skips nothing, and what each item remembers of the log
+        # keeps anything from being merged twice.
         row = tx.one("checkpoint", pipeline=pipeline)
-        if row is None:
-            return 0
-        last = tx.one("last_intake_id")
-        assert last is not None
-        # An id this log has never drawn comes from another database: merging from the start skips nothing,
-        # and what each item remembers of the log keeps anything from being merged twice.
-        return int(row[0]) if row[0] <= last[0] else 0
+        return int(row[0]) if row else 0
 
     def merge(self, pipeline: str, limit: int = 500) -> Merged:
         """Turn the next findings, in log order, into items; move the checkpoint with them."""

@@ -1,9 +1,5 @@
 -- What PostgreSQL does differently, and why: batches travel as arrays in one statement; claims skip locked rows.
 
--- name: last_intake_id
--- The highest id ever drawn is the sequence's.
-SELECT CASE WHEN is_called THEN last_value ELSE 0 END FROM intake_id_seq;
-
 -- name: insert_finding
 -- params: pipeline kind key fingerprint priority payload source
 INSERT INTO intake (pipeline, kind, key, fingerprint, priority, payload, source, appended_at)

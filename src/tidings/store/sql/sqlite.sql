@@ -1,9 +1,5 @@
 -- What SQLite does differently, and why.
 
--- name: last_intake_id
--- The highest id ever drawn lives in SQLite's own table.
-SELECT coalesce((SELECT seq FROM sqlite_sequence WHERE name = 'intake'), 0);
-
 -- name: put_document
 -- The full text lives in a virtual table beside the attributes.
 -- params: id pipeline kind key author type score time url attributes
