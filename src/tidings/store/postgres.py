@@ -139,7 +139,7 @@ class PostgresDatabase:
                 tx = PostgresTx(connection)
                 setattr(self._local, mode, tx)
                 try:
-                    # Begun here, not by the first statement, lest an inner transaction that comes first be the outer one.
+                    # Begun here: else an inner transaction that came before any statement would be the outer one.
                     with connection.transaction():
                         if self._is_clock_moved:
                             self._set_offset(connection)

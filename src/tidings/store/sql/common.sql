@@ -20,7 +20,10 @@ SELECT :number,
     (SELECT 1 FROM tombstones WHERE pipeline = :pipeline AND kind = :kind AND key = :key);
 
 -- name: checkpoint
-SELECT checkpoint FROM checkpoints WHERE pipeline = :pipeline;
+-- The last merged finding, unless it is missing from a log that still holds older ones.
+SELECT checkpoint FROM checkpoints c WHERE pipeline = :pipeline AND (
+    EXISTS (SELECT 1 FROM intake WHERE pipeline = c.pipeline AND id = c.checkpoint)
+    OR NOT EXISTS (SELECT 1 FROM intake WHERE pipeline = c.pipeline AND id < c.checkpoint));
 
 -- name: move_checkpoint
 INSERT INTO checkpoints (pipeline, checkpoint, moved_at) VALUES (:pipeline, :checkpoint, tidings_now())
