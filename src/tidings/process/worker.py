@@ -26,7 +26,7 @@ PURE = "pure"
 MERGE = "merge"
 POLL_SECONDS = 1.0
 GRACE_SECONDS = 25.0
-BATCHES_IN_FLIGHT = 2
+BATCHES_IN_FLIGHT = 1
 SETTLE_BATCH = 100
 UNWRITABLE = "the outcome could not be written"
 
