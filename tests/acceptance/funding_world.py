@@ -35,7 +35,7 @@ class World:
 
     def __init__(self, portal: EuPortal) -> None:
         self.portal = portal
-        self.discord = DiscordStandIn(now=self.now, hang_seconds=0.2)
+        self.discord = DiscordStandIn(now=self.now, hang_seconds=2)
         self.engine: Engine | None = None
         portal.now = self.now
 

@@ -11,7 +11,7 @@ import json
 import time
 from collections import deque
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from importlib.resources import files
 from typing import Any, Literal
@@ -24,6 +24,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from tidings.sample.discord_forms import Refusal, check_message
 from tidings.sample.discord_page import channel_page
+from tidings.sample.discord_rates import Rates
 
 FaultName = Literal[
     "429", "global_429", "html_429", "500", "502", "store_then_502", "store_then_hang", "store_then_reset",
@@ -31,7 +32,6 @@ FaultName = Literal[
 ]  # fmt: skip
 """`store_then_…` keeps the message before it misbehaves: the caller cannot know."""
 
-BUCKET = "c0ffee5e1f1e5caffe"
 RETRY_AFTER_SECONDS = 1.5
 
 
@@ -45,49 +45,6 @@ class Posted:
     """From the footer: `tidings • <id>`."""
     body: dict[str, Any]
     at: float
-
-
-@dataclass(slots=True)
-class Rates:
-    """The limits of one webhook and its channel, by their clock."""
-
-    per_webhook: int = 5
-    webhook_seconds: float = 2.0
-    per_channel: int = 30
-    """The hidden one: no header speaks of it."""
-    channel_seconds: float = 60.0
-    webhook_times: deque[float] = field(default_factory=deque)
-    channel_times: deque[float] = field(default_factory=deque)
-
-    def admit(self, now: float) -> tuple[float, str]:
-        """Count a request and return 0, or return how long to wait and for whose sake."""
-        _forget(self.webhook_times, now - self.webhook_seconds)
-        _forget(self.channel_times, now - self.channel_seconds)
-        if len(self.webhook_times) >= self.per_webhook:
-            return self.webhook_times[0] + self.webhook_seconds - now, "user"
-        if len(self.channel_times) >= self.per_channel:
-            return self.channel_times[0] + self.channel_seconds - now, "shared"
-        self.webhook_times.append(now)
-        self.channel_times.append(now)
-        return 0.0, ""
-
-    def headers(self, now: float) -> dict[str, str]:
-        """Return what Discord tells of the visible limit."""
-        _forget(self.webhook_times, now - self.webhook_seconds)
-        used = len(self.webhook_times)
-        reset = self.webhook_times[0] + self.webhook_seconds - now if used else self.webhook_seconds
-        return {
-            "X-RateLimit-Limit": str(self.per_webhook),
-            "X-RateLimit-Remaining": str(max(0, self.per_webhook - used)),
-            "X-RateLimit-Reset": f"{now + reset:.3f}",
-            "X-RateLimit-Reset-After": f"{reset:.3f}",
-            "X-RateLimit-Bucket": BUCKET,
-        }
-
-
-def _forget(times: deque[float], before: float) -> None:
-    while times and times[0] <= before:
-        times.popleft()
 
 
 class DiscordStandIn:
@@ -112,6 +69,7 @@ class DiscordStandIn:
         self._now = now
         self.rates = rates or Rates()
         self._hang_seconds = hang_seconds
+        self._read = asyncio.Event()
         self._ids = itertools.count(1_200_000_000_000_000_001)
         self.app: ASGIApp = self._application()
 
@@ -128,6 +86,10 @@ class DiscordStandIn:
     def script(self, *faults: FaultName) -> None:
         """Let the next posts go wrong, one by one."""
         self.faults.extend(faults)
+
+    def next_request(self) -> asyncio.Event:
+        """Return an event that is set once the next post was read, kept or not."""
+        return self._read
 
     def posts_of(self, delivery_id: str) -> list[Posted]:
         """Return the messages of one delivery: more than one only after an unknown outcome."""
@@ -177,13 +139,19 @@ class DiscordStandIn:
         body = await request.body()
         fault = self.faults.popleft() if self.faults else None
         if fault is not None and not fault.startswith("store_then"):
+            self._note_read()
             response = await self._misbehave(fault, receive)
         else:
             response = self._execute(request, body)
+            self._note_read()
             if fault is not None and response.status_code == 200:
                 response = await self._misbehave(fault.removeprefix("store_then_"), receive)
         if response is not None:
             await response(scope, receive, send)
+
+    def _note_read(self) -> None:
+        self._read.set()
+        self._read = asyncio.Event()
 
     def _execute(self, request: Request, body: bytes) -> Response:
         """Do what Discord does with a post, in its order: address, rate, form."""

@@ -17,7 +17,8 @@ from tidings.model.publication import Notice, NoticeField
 from tidings.model.web import Response
 from tidings.net.client import Web
 from tidings.publish.discord import Discord
-from tidings.sample.discord import DiscordStandIn, Rates
+from tidings.sample.discord import DiscordStandIn
+from tidings.sample.discord_rates import Rates
 from tidings.sample.serving import StandIn
 
 TOKEN = "canary-token_" + "z" * 55
