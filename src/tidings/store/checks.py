@@ -1,0 +1,146 @@
+"""Is the database fit for use? Asked before anything is written, and again after an unclean stop."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import socket
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+import apsw
+
+from tidings.model.errors import Misconfigured, StoreUnavailable
+from tidings.store.database import Database, connect
+from tidings.store.migrate import check_schema, refuse_foreign
+from tidings.store.sqlite import translated
+from tidings.store.statements import migrations
+
+SQLITE = "sqlite:///"
+MARK = "running:"
+"""In the table `meta`: one row for each process that works, removed when it stops cleanly."""
+
+
+def vet(url: str) -> list[str]:
+    """Look at a database without writing; return notes for the operator, or raise StoreUnavailable saying what helps.
+
+    A SQLite file gets a quick check, and a full one if a process that worked on it never stopped cleanly.
+    """
+    if url.startswith(SQLITE):
+        return _vet_file(Path(url.removeprefix(SQLITE)))
+    database = connect(url)
+    try:
+        problem = check_schema(database)
+    finally:
+        database.close()
+    if problem is not None and "tidings db migrate" not in problem:
+        raise StoreUnavailable(problem)
+    return []
+
+
+def _vet_file(file: Path) -> list[str]:
+    size = file.stat().st_size if file.exists() else None
+    if size is None:
+        return []
+    if size == 0:
+        return _vet_empty(file)
+    connection = open_read_only(file)
+    try:
+        with translated(str(file)):
+            _refuse_damage(connection, file, "quick_check")
+            _refuse_other_schema(connection, file)
+            if not _left_behind(connection):
+                return []
+            _refuse_damage(connection, file, "integrity_check")
+    finally:
+        connection.close()
+    return [f"{file.name} was not closed cleanly the last time; it was checked in full and is sound"]
+
+
+def _vet_empty(file: Path) -> list[str]:
+    log = file.with_name(f"{file.name}-wal")
+    if log.exists() and log.stat().st_size:
+        # SQLite would take the file for a new one and delete the log, which may hold everything.
+        raise StoreUnavailable(
+            f"{file.name} is empty but {log.name} is not: the database was cut off; restore it: tidings restore BACKUP"
+        )
+    return [f"{file.name} is empty; a new database begins in it"]
+
+
+def open_read_only(file: Path) -> apsw.Connection:
+    """Open a SQLite file so that nothing is written to it, not even what its log holds."""
+    with translated(str(file)):
+        connection = apsw.Connection(str(file), flags=apsw.SQLITE_OPEN_READONLY)
+        connection.set_busy_timeout(5000)
+    return connection
+
+
+def _refuse_damage(connection: apsw.Connection, file: Path, check: str) -> None:
+    found = [str(row[0]) for row in connection.execute(f"PRAGMA {check}(1)")]
+    if found != ["ok"]:
+        raise StoreUnavailable(
+            f"{file.name} is damaged ({found[0].splitlines()[-1]}); nothing was written. Move it away and bring back "
+            "the last backup: tidings restore BACKUP"
+        )
+
+
+def _refuse_other_schema(connection: apsw.Connection, file: Path) -> None:
+    tables = {row[0] for row in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
+    if tables and "migrations" not in tables:
+        raise StoreUnavailable(f"{file.name} is a database of something else; name another file in database_url")
+    applied = dict(connection.execute("SELECT number, checksum FROM migrations")) if tables else {}
+    try:
+        refuse_foreign(applied, migrations("sqlite"))
+    except Misconfigured as error:
+        raise StoreUnavailable(str(error)) from None
+
+
+def _left_behind(connection: apsw.Connection) -> bool:
+    if not list(connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'meta'")):
+        return False
+    marks = connection.execute("SELECT value FROM meta WHERE name GLOB ?", (f"{MARK}*",))
+    return any(not _is_alive(str(row[0])) for row in marks)
+
+
+@contextmanager
+def marked(database: Database) -> Iterator[None]:
+    """Leave a mark while this process works. The first write: a read-only or full disk shows itself here."""
+    if database.dialect != "sqlite":
+        yield  # PostgreSQL recovers by itself.
+        return
+    name = f"{MARK}{secrets.token_hex(4)}"
+    with database.transaction() as tx:
+        for old, value in tx.sql("SELECT name, value FROM meta WHERE name GLOB :marks", {"marks": f"{MARK}*"}):
+            if not _is_alive(str(value)):
+                tx.sql("DELETE FROM meta WHERE name = :name", {"name": old})
+        tx.sql("INSERT INTO meta (name, value) VALUES (:name, :value)", {"name": name, "value": _identity(os.getpid())})
+    try:
+        yield
+    finally:
+        # A disk that is full by now costs only a full check at the next start.
+        with suppress(StoreUnavailable), database.transaction() as tx:
+            tx.sql("DELETE FROM meta WHERE name = :name", {"name": name})
+
+
+def _identity(pid: int) -> str:
+    return f"{socket.gethostname()} {pid} {_started(pid)}"
+
+
+def _is_alive(identity: str) -> bool:
+    """Tell whether the process that left a mark runs here and now; a number used again is another process."""
+    pid = int(identity.split()[-2])
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        pass  # It runs, as somebody else.
+    return identity == _identity(pid)
+
+
+def _started(pid: int) -> str:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[19]
+    except (OSError, IndexError):
+        return "?"
