@@ -16,3 +16,22 @@ INSERT OR REPLACE INTO documents_text (rowid, title, text) VALUES (:id, :title, 
 -- name: drop_text
 -- params: id
 DELETE FROM documents_text WHERE rowid = :id;
+
+-- name: thread
+-- SQLite's planner would look every child up by its own name; from the parent down is a thousand times faster.
+WITH RECURSIVE below (ref, parent, position, depth) AS (
+    SELECT l.child, l.parent, l.position, 1 FROM links l INDEXED BY links_by_parent
+    WHERE l.pipeline = :pipeline AND l.relation = :relation AND l.parent = :root
+        AND NOT EXISTS (SELECT 1 FROM links b
+            WHERE b.pipeline = l.pipeline AND b.relation = l.relation AND b.child = l.child
+                AND (b.said_by < l.said_by OR (b.said_by = l.said_by AND b.parent < l.parent)))
+    UNION
+    SELECT l.child, l.parent, l.position, below.depth + 1
+    FROM below CROSS JOIN links l INDEXED BY links_by_parent
+    WHERE l.pipeline = :pipeline AND l.relation = :relation AND l.parent = below.ref AND below.depth < 200
+        AND NOT EXISTS (SELECT 1 FROM links b
+            WHERE b.pipeline = l.pipeline AND b.relation = l.relation AND b.child = l.child
+                AND (b.said_by < l.said_by OR (b.said_by = l.said_by AND b.parent < l.parent)))
+)
+SELECT ref, parent, position, depth FROM below
+ORDER BY depth, parent, position IS NULL, position, length(ref), ref LIMIT :limit;
