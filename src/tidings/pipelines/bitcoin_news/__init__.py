@@ -52,6 +52,8 @@ class Settings(BaseModel):
     id_index_days: int = Field(default=30, ge=1, le=365)
     max_content_chars: int = Field(default=10_240, ge=500, le=100_000)
     max_content_fetch_attempts: int = Field(default=5, ge=1, le=50)
+    content_retry_seconds: float = Field(default=20, gt=0, le=600)
+    """The wait after a page's first failure; it doubles with each further one."""
     shelf_writes_per_day: int = Field(default=1000, ge=1)
     feeds: tuple[WebAddress, ...] = DEFAULT_FEEDS
     language: str = Field(default="en", pattern=r"^[a-z]{2}$")
@@ -77,6 +79,7 @@ def build(settings: Settings) -> Pipeline:
             KIND: article_workflow(
                 max_content_chars=settings.max_content_chars,
                 max_content_fetch_attempts=settings.max_content_fetch_attempts,
+                content_retry_seconds=settings.content_retry_seconds,
             )
         },
         sources=tuple(_sources(settings)),

@@ -18,10 +18,16 @@ AI_ATTEMPTS = 5
 _CHARSET = re.compile(r"""charset\s*=\s*["']?([\w.:-]{1,40})""", re.IGNORECASE)
 
 
-def article_workflow(*, max_content_chars: int, max_content_fetch_attempts: int) -> Workflow:
+def article_workflow(
+    *, max_content_chars: int, max_content_fetch_attempts: int, content_retry_seconds: float = 20
+) -> Workflow:
     """Declare the workflow. Content failures are retried soon at first, then parked for long, and never dropped."""
     fetching = RetryPolicy(
-        attempts=max_content_fetch_attempts, base_seconds=20, cap_seconds=600, exhausted="park", park_seconds=6 * 3600
+        attempts=max_content_fetch_attempts,
+        base_seconds=content_retry_seconds,
+        cap_seconds=600,
+        exhausted="park",
+        park_seconds=6 * 3600,
     )
     asking = RetryPolicy(attempts=AI_ATTEMPTS, base_seconds=30, cap_seconds=900, exhausted="park", park_seconds=3600)
     fetch = partial(fetch_content, max_chars=max_content_chars, attempts=max_content_fetch_attempts)
