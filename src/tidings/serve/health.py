@@ -7,6 +7,7 @@ from typing import Any
 
 from tidings.serve.operations import Call, Operation
 from tidings.serve.parts import Parts
+from tidings.serve.problems import Problem
 from tidings.serve.replies import Reply, answer
 
 _READY: dict[str, Any] = {
@@ -56,8 +57,10 @@ class Health:
 
     async def _ready(self, _call: Call) -> Reply:
         problems = await asyncio.to_thread(self._parts.ready)
-        known = {"ready": not problems, "problems": problems, "version": self._parts.version}
-        return answer(known, 200 if not problems else 503)
+        if problems:
+            told = {"ready": False, "problems": problems}
+            raise Problem(503, "Not ready.", headers={"Retry-After": "5"}, extra=told)
+        return answer({"ready": True, "problems": {}, "version": self._parts.version})
 
     async def _metrics(self, _call: Call) -> Reply:
         body, media_type = await asyncio.to_thread(self._parts.metrics)

@@ -38,7 +38,7 @@ class Parameter:
         if "\0" in text or len(text) > _VALUE_LENGTH_MAX:
             raise self._wrong("holds a NUL character or is too long")
         if self.values and text not in self.values:
-            raise self._wrong(f"must be one of {', '.join(self.values)}")
+            raise self._wrong(f"must be one of {', '.join(self.values)}", 404 if self.place == "path" else 400)
         if self.kind == "integer":
             return self._integer(text)
         if self.kind == "boolean":
@@ -63,8 +63,8 @@ class Parameter:
             raise self._wrong("must be a date such as 2026-01-31 or a time such as 2026-01-31T12:00:00Z")
         return ms
 
-    def _wrong(self, what: str) -> Problem:
-        return Problem(400, f"{self.name} {what}.", where=f"{self.place} parameter {self.name}")
+    def _wrong(self, what: str, status: int = 400) -> Problem:
+        return Problem(status, f"{self.name} {what}.", where=f"{self.place} parameter {self.name}")
 
     def schema(self) -> dict[str, Any]:
         """Return its JSON Schema."""

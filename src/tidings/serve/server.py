@@ -18,11 +18,14 @@ from tidings.model.errors import BadInput, StoreUnavailable
 from tidings.serve.access import Access, Caller
 from tidings.serve.collections import Collections
 from tidings.serve.cors import Cors
+from tidings.serve.feeds import Feeds
 from tidings.serve.health import Health
 from tidings.serve.hot import Hot
+from tidings.serve.openapi import OpenApi
 from tidings.serve.operating import Operating
 from tidings.serve.operations import Call, Operation, bad_input
 from tidings.serve.pages.actions import Actions
+from tidings.serve.pages.docs import Docs
 from tidings.serve.pages.frame import Frame
 from tidings.serve.pages.now import Now
 from tidings.serve.pages.operating import Rooms
@@ -47,25 +50,30 @@ def build(parts: Parts) -> Starlette:
     stream = Stream(parts)
     frame = Frame(parts, access)
     reading = Reading(frame, collections)
-    operations = [
-        *frame.static.operations(),
-        *Now(frame, collections).operations(),
-        *Rooms(frame, collections, reading).operations(),
-        *Actions(frame).operations(),
-        *SigningIn(frame).operations(),
-        *reading.operations(),
+    machines = [
         *Health(parts).operations(),
         *Search(parts).operations(),
         *Uploads(parts).operations(),
         *Operating(parts).operations(),
         *stream.operations(),
+        *Feeds(parts, collections).operations(),
         *collections.operations(),
+    ]
+    openapi = OpenApi(parts, machines)
+    people = [
+        *frame.static.operations(),
+        *Now(frame, collections).operations(),
+        *Rooms(frame, collections, reading).operations(),
+        *Actions(frame).operations(),
+        *SigningIn(frame).operations(),
+        *Docs(frame, openapi.document).operations(),
+        *reading.operations(),
     ]
 
     async def show(request: Request, problem: Problem, caller: Caller) -> Reply:
         return show_problem(frame, request.scope, problem, caller)
 
-    return Application(parts, access, collections.hot, stream, operations, show)
+    return Application(parts, access, collections.hot, stream, [*machines, *openapi.operations(), *people], show)
 
 
 class Application(Starlette):

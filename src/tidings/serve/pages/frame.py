@@ -50,9 +50,11 @@ class Frame:
             trim_blocks=True,
             lstrip_blocks=True,
             auto_reload=False,
+            finalize=wording.visible,
         )
         self._environment.filters |= {
             "tidy": wording.tidy,
+            "exactly": wording.exactly,
             "clean_html": wording.clean_html,
             "lasting": wording.lasting,
             "number": wording.number,

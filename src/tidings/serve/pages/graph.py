@@ -79,6 +79,14 @@ def draw(workflow: Workflow, counts: Mapping[str, int], links: Mapping[str, str]
     ).format(said=said, w=width + 8, h=height, arrow=_ARROW, shapes=Markup("").join(shapes))
 
 
+def tone_of(workflow: Workflow, state: str) -> str:
+    """Return what a state means: good where items are published or end well, bad where they fail."""
+    if state in workflow.failures:
+        return "bad"
+    is_good = state in workflow.terminal or any(t.publishes and t.target == state for t in workflow.transitions)
+    return "good" if is_good else "plain"
+
+
 def spine_of(workflow: Workflow) -> list[str]:
     """Return the longest way an item goes by itself, from the start."""
 
@@ -274,7 +282,7 @@ def _from_anywhere(target: _Box, transition: Transition) -> Markup:
 
 
 def _draw_box(workflow: Workflow, box: _Box, count: int, link: str | None) -> Markup:
-    tone = "good" if box.state in workflow.terminal else "bad" if box.state in workflow.failures else "plain"
+    tone = tone_of(workflow, box.state)
     shape = Markup(
         '<rect class="{tone}" x="{x:.0f}" y="{y:.0f}" width="{w:.0f}" height="{h}" rx="6"/>'
         '<text class="state" x="{cx:.0f}" y="{ny:.0f}" text-anchor="middle">{state}</text>'

@@ -7,12 +7,13 @@ from dataclasses import dataclass
 from typing import Any
 
 from tidings.model.pipeline import Pipeline
-from tidings.model.views import DeadGroup, PipelineView, SourceView, StatusView
+from tidings.model.views import DeadGroup, PipelineView, Point, SourceView, StatusView
 from tidings.serve.collections import Collections
 from tidings.serve.filters import Card
 from tidings.serve.operations import Call, Operation
 from tidings.serve.pages.charts import slices, sparkline
 from tidings.serve.pages.frame import Frame
+from tidings.serve.pages.graph import tone_of
 from tidings.serve.pages.suits import Shape
 from tidings.serve.pages.wording import count, lasting, shell, tidy
 from tidings.serve.replies import Reply
@@ -86,7 +87,7 @@ class Now:
             for name, points in series.items()
         }
 
-    def _settled(self, names: list[str], since_ms: int) -> dict[str, Any]:
+    def _settled(self, names: list[str], since_ms: int) -> dict[str, list[Point]]:
         return {name: self._parts.desk.points(f"settled:{name}", since_ms=since_ms) for name in names}
 
     async def _latest(self) -> list[Shape]:
@@ -130,9 +131,7 @@ def strip_of(pipeline: Pipeline, view: PipelineView) -> list[Strip]:
     tones: dict[str, str] = {}
     for workflow in pipeline.workflows.values():
         for state in workflow.states:
-            tones.setdefault(
-                state, "good" if state in workflow.terminal else "bad" if state in workflow.failures else "plain"
-            )
+            tones.setdefault(state, tone_of(workflow, state))
     total = sum(view.states.values()) or 1
     ordered = [*tones, *(state for state in view.states if state not in tones)]
     return [

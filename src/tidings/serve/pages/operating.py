@@ -20,6 +20,7 @@ from tidings.serve.pages.frame import Frame, link_query
 from tidings.serve.pages.now import strip_of
 from tidings.serve.pages.reading import Reading
 from tidings.serve.pages.suits import Shape
+from tidings.serve.pages.wording import tidy
 from tidings.serve.problems import Problem
 from tidings.serve.replies import Reply
 
@@ -95,7 +96,7 @@ class Rooms:
         until = self._parts.clock.now_ms()
         series = await self._read(self._found, views, until - 14 * 24 * HOUR_MS)
         sparks = {
-            name: sparkline(slices(points, until - 14 * 24 * HOUR_MS, until, 14), f"New from {name}, per day")
+            name: sparkline(slices(points, until - 14 * 24 * HOUR_MS, until, 14), f"New from {tidy(name, 80)}, per day")
             for name, points in series.items()
         }
         groups: dict[str, list[SourceView]] = {}
@@ -139,13 +140,13 @@ class Rooms:
         length, buckets = SPANS[span]
         until = self._parts.clock.now_ms()
         since = until - length
-        names = ("settled", "due", "latency", "dead")
+        names = ("settled", "due", "lag", "dead")
         series = await asyncio.gather(
             *(self._read(self._desk.points, f"{name}:{pipeline}", since_ms=since) for name in names)
         )
         labels = [_time_label(since + (index + 1) * length // buckets, span) for index in range(buckets)]
         drawn = [("Steps settled", line_chart(slices(series[0], since, until, buckets), labels, "Steps settled"))]
-        titles = ("", "Waiting to be processed", "Seconds from due to settled", "Dead letters")
+        titles = ("", "Waiting to be processed", "Oldest waiting, in seconds", "Dead letters")
         tones = ("", "wait", "accent", "bad")
         for index in (1, 2, 3):
             if series[index] or index == 1:

@@ -143,9 +143,22 @@ class Reading:
             comments=self._walk(reader, thread) if thread is not None and reader is not None else [],
             hidden=max(0, thread.below - COMMENTS_MAX) if thread is not None else 0,
             thread=thread,
+            options=await self._options(reader, shape),
             replay_states=_replay_states(pipeline, view),
             body_text=_pretty(view.accepted if view.accepted is not None else view.body) if view is not None else None,
         )
+
+    async def _options(self, reader: Reader | None, shape: Shape | None) -> list[Shape]:
+        """Return a poll's options, in order."""
+        parts = [str(each) for each in (shape["parts"] or [])] if shape is not None else []
+        if reader is None or not parts:
+            return []
+        entries = await reader.many(parts)
+        return [
+            Shape(reader.pipeline, reader.collection, each, msgspec.json.decode(entries[each].value))
+            for each in parts
+            if each in entries
+        ]
 
     def _walk(self, reader: Reader, root: Place) -> list[tuple[str, Place, Shape | None]]:
         """Lay a tree out as steps that open and close places, so that no depth is too deep."""

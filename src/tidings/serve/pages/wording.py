@@ -31,6 +31,17 @@ def tidy(text: Any, length_max: int = 2_000) -> str:
     return clean if len(clean) <= length_max else clean[: length_max - 1] + "…"
 
 
+def visible(value: Any) -> Any:
+    """Keep invisible characters out of whatever a template writes; markup of ours passes."""
+    return _INVISIBLE.sub("", value) if type(value) is str else value
+
+
+def exactly(value: Any) -> Markup:
+    """Write a value that comes back to us in a form: nothing dropped, invisible characters as references."""
+    text = str(escape(value))
+    return Markup(_INVISIBLE.sub(lambda found: f"&#{ord(found[0])};", text))  # noqa: S704  # just escaped
+
+
 def clean_html(html: Any) -> Markup:
     """Return foreign HTML reduced to the safe subset."""
     return Markup(_CLEANER.clean(tidy(html, 200_000)))  # noqa: S704  # it was just cleaned

@@ -1,0 +1,285 @@
+"""Feeds of any search: RSS, Atom and JSON Feed, with full content and ids that stay."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from email.utils import format_datetime
+from functools import partial
+from typing import Any
+from urllib.parse import urlencode
+from uuid import NAMESPACE_URL, uuid5
+from xml.etree import ElementTree
+
+import msgspec
+from starlette.requests import Request
+
+from tidings.model.clock import rfc3339
+from tidings.model.contracts import Hit
+from tidings.model.errors import BadInput
+from tidings.model.query import parse
+from tidings.serve.collections import Collections
+from tidings.serve.operations import Call, Operation, Parameter, bad_input
+from tidings.serve.pages.suits import Shape
+from tidings.serve.pages.wording import clean_html, lines, safe_url, tidy
+from tidings.serve.parts import Parts
+from tidings.serve.replies import Reply
+from tidings.serve.searching import QUERY
+
+ENTRIES_MAX = 200
+EVERYTHING = "all"
+_ATOM = "http://www.w3.org/2005/Atom"
+_CONTENT = "http://purl.org/rss/1.0/modules/content/"
+_DC = "http://purl.org/dc/elements/1.1/"
+_TYPES = {"rss": "application/rss+xml", "atom": "application/atom+xml", "json": "application/feed+json"}
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One entry, in no format yet."""
+
+    id: str
+    url: str
+    title: str
+    html: str
+    summary: str
+    author: str | None
+    at_ms: int
+    tags: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Feed:
+    """A feed, in no format yet."""
+
+    id: str
+    title: str
+    about: str
+    home: str
+    address: str
+    updated_ms: int
+    entries: Sequence[Entry]
+
+
+class Feeds:
+    """Feeds of each pipeline, and one across them."""
+
+    def __init__(self, parts: Parts, collections: Collections) -> None:
+        self._parts = parts
+        self._collections = collections
+
+    def operations(self) -> list[Operation]:
+        """Declare the routes."""
+        limit = Parameter("limit", "How many at most.", "integer", minimum=1, maximum=ENTRIES_MAX, default=50)
+        names = (*self._parts.pipelines, EVERYTHING)
+        known = Parameter("pipeline", "A pipeline's name, or `all`.", place="path", values=names, example=names[0])
+        return [
+            Operation(
+                "GET",
+                f"/feeds/{{pipeline}}.{form}",
+                "read",
+                partial(self._feed, form),
+                f"A feed of any search, as {form}",
+                help="Newest first. Ids stay the same for ever; the entity tag changes only with the content.",
+                tag="feeds",
+                parameters=(known, QUERY, limit),
+                answer={"type": "object"} if form == "json" else {"type": "string"},
+                media_type=media_type,
+                problems=(404,),
+            )
+            for form, media_type in _TYPES.items()
+        ]
+
+    async def _feed(self, form: str, call: Call) -> Reply:
+        feed = await self.read(call.request, call["pipeline"], call["q"] or "", call["limit"], form)
+        body = {"rss": write_rss, "atom": write_atom, "json": write_json}[form](feed)
+        suffix = "" if form == "json" else "; charset=utf-8"
+        return Reply(body, media_type=_TYPES[form] + suffix)
+
+    async def read(self, request: Request, pipeline: str, text: str, limit: int, form: str) -> Feed:
+        """Read what a feed tells."""
+        try:
+            query = parse(text)
+        except BadInput as error:
+            raise bad_input(error, text, "query parameter q") from error
+        within = None if pipeline == EVERYTHING else pipeline
+        hits, _ = await self._parts.executor.read(
+            self._parts.index.search, query, pipeline=within, limit=limit, newest=True
+        )
+        base = f"{request.url.scheme}://{request.headers['host']}{self._parts.root_path}"
+        entries = await self._entries(base, hits)
+        title = self._parts.pipelines[pipeline].title if within is not None else "tidings"
+        about = self._parts.pipelines[pipeline].about if within is not None else "Everything that is published."
+        asked = f"?{urlencode({'q': text})}" if text else ""
+        return Feed(
+            id=_urn("feed", pipeline, text),
+            title=f"{title}: {tidy(text, 200)}" if text else title,
+            about=about,
+            home=f"{base}/pipelines/{pipeline}" if within is not None else f"{base}/",
+            address=f"{base}/feeds/{pipeline}.{form}{asked}",
+            updated_ms=max((entry.at_ms for entry in entries), default=0),
+            entries=entries,
+        )
+
+    async def _entries(self, base: str, hits: Sequence[Hit]) -> list[Entry]:
+        cards = await self._cards(hits)
+        return [self._entry(base, hit, cards.get((hit.pipeline, hit.kind, hit.key))) for hit in hits]
+
+    async def _cards(self, hits: Sequence[Hit]) -> dict[tuple[str, str, str], Any]:
+        wanted: dict[tuple[str, str], list[str]] = {}
+        for hit in hits:
+            wanted.setdefault((hit.pipeline, hit.kind), []).append(hit.key)
+        cards: dict[tuple[str, str, str], Any] = {}
+        for (pipeline, kind), keys in wanted.items():
+            reader = self._collections.reader_of_kind(pipeline, kind)
+            for key, entry in (await reader.many(keys)).items() if reader is not None else ():
+                cards[pipeline, kind, key] = msgspec.json.decode(entry.value)
+        return cards
+
+    def _entry(self, base: str, hit: Hit, card: Any) -> Entry:
+        reader = self._collections.reader_of_kind(hit.pipeline, hit.kind)
+        html, summary, href = "", tidy(hit.snippet.replace("\x02", "").replace("\x03", ""), 1_000), f"{base}/"
+        title = tidy(hit.title, 500)
+        if reader is not None:
+            shape = Shape(
+                hit.pipeline, reader.collection, hit.key, card or {reader.collection.title_field: hit.title}, root=base
+            )
+            title, href = shape.title, shape.href
+            html, summary = _content(shape), shape.summary or summary
+        return Entry(
+            id=_urn(hit.pipeline, hit.kind, hit.key),
+            url=safe_url(hit.url) or href,
+            title=_xml(title),
+            html=_xml(html or str(lines(summary))),
+            summary=_xml(summary),
+            author=_xml(tidy(hit.author, 200)) if hit.author else None,
+            at_ms=hit.time_ms,
+            tags=tuple(_xml(tidy(tag, 80)) for tag in (hit.pipeline, hit.type) if tag),
+        )
+
+
+def _content(shape: Shape) -> str:
+    """Return everything a card has to read: the summary first, then the text."""
+    pieces = [str(lines(shape.summary))] if shape.summary else []
+    content = shape.content
+    if content is not None:
+        text, is_html = content
+        full = str(clean_html(text)) if is_html else str(lines(text))
+        pieces = [full] if is_html or text == shape.summary else [*pieces, full]
+    steps = shape["first_steps"] or []
+    if steps:
+        pieces.append("<ol>" + "".join(f"<li>{clean_html(tidy(step))}</li>" for step in steps) + "</ol>")
+    return "\n".join(pieces)
+
+
+def _urn(*name: str) -> str:
+    return uuid5(NAMESPACE_URL, "tidings:" + "\n".join(name)).urn
+
+
+def _xml(text: str) -> str:
+    """Drop what XML cannot hold; `tidy` has dropped the control characters."""
+    return "".join(
+        c for c in text if c in "\t\n" or 0x20 <= ord(c) < 0xD800 or 0xE000 <= ord(c) < 0xFFFE or ord(c) > 0xFFFF
+    )
+
+
+def write_rss(feed: Feed) -> bytes:
+    """Write RSS 2.0 with full content."""
+    for prefix, name in (("atom", _ATOM), ("content", _CONTENT), ("dc", _DC)):
+        ElementTree.register_namespace(prefix, name)
+    root = ElementTree.Element("rss", version="2.0")
+    channel = ElementTree.SubElement(root, "channel")
+    for name, text in (
+        ("title", feed.title),
+        ("link", feed.home),
+        ("description", feed.about),
+        ("generator", "tidings"),
+    ):
+        ElementTree.SubElement(channel, name).text = text
+    ElementTree.SubElement(channel, f"{{{_ATOM}}}link", href=feed.address, rel="self", type=_TYPES["rss"])
+    ElementTree.SubElement(channel, "lastBuildDate").text = _mail_date(feed.updated_ms)
+    for entry in feed.entries:
+        item = ElementTree.SubElement(channel, "item")
+        ElementTree.SubElement(item, "title").text = entry.title
+        ElementTree.SubElement(item, "link").text = entry.url
+        ElementTree.SubElement(item, "guid", isPermaLink="false").text = entry.id
+        ElementTree.SubElement(item, "pubDate").text = _mail_date(entry.at_ms)
+        if entry.author:
+            ElementTree.SubElement(item, f"{{{_DC}}}creator").text = entry.author
+        for tag in entry.tags:
+            ElementTree.SubElement(item, "category").text = tag
+        ElementTree.SubElement(item, "description").text = entry.summary
+        ElementTree.SubElement(item, f"{{{_CONTENT}}}encoded").text = entry.html
+    return _document(root)
+
+
+def write_atom(feed: Feed) -> bytes:
+    """Write Atom 1.0."""
+    ElementTree.register_namespace("", _ATOM)
+    root = ElementTree.Element(f"{{{_ATOM}}}feed")
+    _atom(root, "id", feed.id)
+    _atom(root, "title", feed.title)
+    _atom(root, "subtitle", feed.about)
+    _atom(root, "updated", rfc3339(feed.updated_ms))
+    _atom(root, "link", None, rel="self", type=_TYPES["atom"], href=feed.address)
+    _atom(root, "link", None, rel="alternate", type="text/html", href=feed.home)
+    _atom(root, "generator", "tidings")
+    _atom(_atom(root, "author", None), "name", "tidings")
+    for entry in feed.entries:
+        node = _atom(root, "entry", None)
+        _atom(node, "id", entry.id)
+        _atom(node, "title", entry.title, type="text")
+        _atom(node, "link", None, rel="alternate", href=entry.url)
+        _atom(node, "published", rfc3339(entry.at_ms))
+        _atom(node, "updated", rfc3339(entry.at_ms))
+        if entry.author:
+            _atom(_atom(node, "author", None), "name", entry.author)
+        for tag in entry.tags:
+            _atom(node, "category", None, term=tag)
+        if entry.summary:
+            _atom(node, "summary", entry.summary, type="text")
+        _atom(node, "content", entry.html, type="html")
+    return _document(root)
+
+
+def write_json(feed: Feed) -> bytes:
+    """Write JSON Feed 1.1."""
+    items = [
+        {
+            "id": entry.id,
+            "url": entry.url,
+            "title": entry.title,
+            "content_html": entry.html,
+            "summary": entry.summary,
+            "date_published": rfc3339(entry.at_ms),
+            "authors": [{"name": entry.author}] if entry.author else [],
+            "tags": list(entry.tags),
+        }
+        for entry in feed.entries
+    ]
+    return msgspec.json.encode(
+        {
+            "version": "https://jsonfeed.org/version/1.1",
+            "title": feed.title,
+            "description": feed.about,
+            "home_page_url": feed.home,
+            "feed_url": feed.address,
+            "items": items,
+        }
+    )
+
+
+def _atom(parent: ElementTree.Element, name: str, text: str | None, **attributes: str) -> ElementTree.Element:
+    node = ElementTree.SubElement(parent, f"{{{_ATOM}}}{name}", attributes)
+    node.text = text
+    return node
+
+
+def _document(root: ElementTree.Element) -> bytes:
+    body: bytes = ElementTree.tostring(root, encoding="utf-8")
+    return b'<?xml version="1.0" encoding="utf-8"?>\n' + body
+
+
+def _mail_date(ms: int) -> str:
+    return format_datetime(datetime.fromtimestamp(ms / 1000, UTC), usegmt=True)
