@@ -28,6 +28,7 @@ POLL_SECONDS = 1.0
 GRACE_SECONDS = 25.0
 BATCHES_IN_FLIGHT = 1
 SETTLE_BATCH = 100
+RECORD_SECONDS = 3.0
 UNWRITABLE = "the outcome could not be written"
 
 
@@ -68,7 +69,9 @@ class Worker:
         paused: Callable[[], Mapping[str, str]] = dict,
         metrics: Metrics | None = None,
         only_lane: str | None = None,
+        record: Callable[[list[tuple[str, int, float]]], None] | None = None,
     ) -> None:
+        self._record = record
         self._items = items
         self._intake = intake
         self._runner = runner
@@ -91,6 +94,8 @@ class Worker:
         self._active: tuple[str, ...] = tuple(pipelines)
         self._active_read = float("-inf")
         self._busy = 0
+        self._clock_ms = 0
+        self._rates: dict[tuple[str, int], float] = {}
 
     async def run(self, stop: asyncio.Event, grace_seconds: float = GRACE_SECONDS) -> None:
         """Work until `stop` is set; then finish or give back what is under way."""
@@ -98,7 +103,7 @@ class Worker:
         loops = [asyncio.create_task(self._lane_loop(name)) for name in self._lanes]
         if self._merges:
             loops.append(asyncio.create_task(self._merge_loop()))
-        side = [asyncio.create_task(self._settle_loop()), asyncio.create_task(self._beat_loop())]
+        side = [asyncio.create_task(loop()) for loop in (self._settle_loop, self._beat_loop, self._record_loop)]
         await stop.wait()
         self._waker.wake_all()
         await asyncio.gather(*loops)
@@ -107,6 +112,7 @@ class Worker:
         for task in side:
             task.cancel()
         await asyncio.gather(*side, return_exceptions=True)
+        await self._record_rates()
         self._cpu.shutdown()
 
     async def until_idle(self, *, wait_for_due_seconds: float = 0.0) -> None:
@@ -232,6 +238,8 @@ class Worker:
             now = time.monotonic()
             for lease in leases:
                 self._running[lease.id] = (lease, now)
+            if leases:
+                self._clock_ms = leases[-1].granted_at
         finally:
             self._busy -= 1
         if leases:
@@ -352,11 +360,35 @@ class Worker:
         for pipeline, of in counts.items():
             finished = sum(1 for s in batch if s.pipeline == pipeline and s.standing == "done" and s.id not in stale)
             event("settled", pipeline=pipeline, processed=sum(of.values()), finished=finished, **of)
+            self._count(f"settled:{pipeline}", sum(of.values()))
+            self._count(f"finished:{pipeline}", finished)
             if self._metrics is not None:
                 for ended, count in of.items():
                     self._metrics.items.labels(pipeline, ended).inc(count)
         if self._metrics is not None:
             self._metrics.shelf_writes.inc(sum(1 for s in batch if s.presents and s.id not in stale))
+
+    def _count(self, series: str, count: int) -> None:
+        """Count per minute, under this process's own name: no two workers ever write the same row."""
+        name = (f"{series}:{self._owner}", self._clock_ms - self._clock_ms % 60_000)
+        self._rates[name] = self._rates.get(name, 0) + count
+
+    async def _record_loop(self) -> None:
+        while True:
+            await asyncio.sleep(RECORD_SECONDS)
+            await self._record_rates()
+
+    async def _record_rates(self) -> None:
+        if self._record is None or not self._rates:
+            return
+        points = [(series, at, value) for (series, at), value in self._rates.items()]
+        try:
+            await self._executor.write(self._record, points)
+        except StoreUnavailable as error:
+            self._seldom.event("rates not kept", error=str(error))
+            return
+        newest = max(at for _, at, _ in points)
+        self._rates = {name: value for name, value in self._rates.items() if name[1] >= newest}
 
     def _observe(self, settlement: Settlement, seconds: float) -> None:
         if self._metrics is not None:

@@ -136,7 +136,6 @@ class StoreDesk:
         unmerged, checkpoint, total = self._intake.totals(name)
         with self._database.reading() as tx:
             oldest = tx.one("oldest_due", pipeline=name)
-            settled = tx.one("settled_since", pipeline=name, since=now - HOUR_MS)
         writes = next((b.spent for b in budgets if b.name == f"shelf_writes:{name}"), 0)
         mine = [s for s in sources if s.pipeline == name]
         return PipelineView(
@@ -150,7 +149,8 @@ class StoreDesk:
             dead_letters=standings.get("dead", 0),
             oldest_due_seconds=round(oldest[0] / 1000, 1) if oldest and oldest[0] is not None else None,
             intake=IntakeView(unmerged, checkpoint, total),
-            settled_last_hour=int(settled[0]) if settled else 0,
+            settled_last_hour=round(sum(p.value for p in self.points(f"settled:{name}", since_ms=now - HOUR_MS))),
+            published_last_hour=round(sum(p.value for p in self.points(f"finished:{name}", since_ms=now - HOUR_MS))),
             last_processed_at=max((row[7] for row in counts), default=None),
             last_discovery_at=max((s.last_success_at for s in mine if s.last_success_at), default=None),
             deliveries=dict(deliveries),
@@ -433,9 +433,16 @@ class StoreDesk:
         return [AlertView(**dict(zip(names, row[:8], strict=True))) for row in rows]
 
     def points(self, series: str, *, since_ms: int) -> list[Point]:
-        """Return a series of low-resolution history."""
+        """Return a series of low-resolution history; what workers count each for themselves is added up."""
         with self._database.reading() as tx:
-            return [Point(at, value) for at, value in tx.all("samples", series=series, since=since_ms)]
+            if series.startswith(("settled:", "finished:")):
+                asked = {"prefix": f"{series}:", "prefix_end": f"{series};", "since": since_ms}
+                return [Point(at, float(value)) for at, value in tx.all("counted_since", **asked)]
+            if series.startswith("found:"):
+                rows = tx.all("found_since", source=series.removeprefix("found:"), since=since_ms)
+            else:
+                rows = tx.all("samples", series=series, since=since_ms)
+            return [Point(at, float(value)) for at, value in rows]
 
     def events(self, *, after: int, limit: int = 200) -> list[Event]:
         """Return what happened after an event id, oldest first; `after` -1 returns only the newest event."""

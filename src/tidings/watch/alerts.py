@@ -300,7 +300,6 @@ def _samples(status: StatusView, now: int) -> list[tuple[str, int, float]]:
     points: list[tuple[str, int, float]] = []
     for name, view in status.pipelines.items():
         points.append((f"due:{name}", at, float(view.due)))
-        points.append((f"settled_hour:{name}", at, float(view.settled_last_hour)))
         points.append((f"dead:{name}", at, float(view.dead_letters)))
         points.append((f"lag:{name}", at, float(view.oldest_due_seconds or 0)))
         points.append((f"items:{name}", at, float(sum(view.states.values()))))

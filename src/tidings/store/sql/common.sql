@@ -75,6 +75,7 @@ INSERT INTO items (pipeline, kind, key, fingerprint, state, standing, lane, prio
     created_at, changed_at, state_since)
 VALUES (:pipeline, :kind, :key, :fingerprint, :state, :standing, :lane, :priority,
     CASE WHEN :lane IS NULL THEN NULL ELSE tidings_now() END, :intake_id, tidings_now(), tidings_now(), tidings_now())
+ON CONFLICT (pipeline, kind, key) DO NOTHING
 RETURNING id, kind, key;
 
 -- name: restart_item
@@ -141,6 +142,22 @@ RETURNING items.id, kind, key, state, lease_token, attempts, revision, priority,
 WITH due AS MATERIALIZED (
     SELECT id FROM items
     WHERE pipeline = :pipeline AND lane = :lane AND priority = :priority
+        AND due_at <= tidings_now() AND due_at IS NOT NULL AND lease_until IS NULL
+    ORDER BY due_at, id
+    LIMIT :limit
+)
+UPDATE items
+SET lease_owner = :owner, lease_token = lease_token + 1, lease_until = tidings_now() + :lease_ms, attempts = attempts + 1
+FROM due
+WHERE items.id = due.id
+RETURNING items.id, kind, key, state, lease_token, attempts, revision, priority, tidings_now(), lease_until,
+    failing_since, lost_leases, state_since, accepted_revision;
+
+-- name: claim_in_order
+-- Lease up to :limit due items of a lane by age alone.
+WITH due AS MATERIALIZED (
+    SELECT id FROM items
+    WHERE pipeline = :pipeline AND lane = :lane
         AND due_at <= tidings_now() AND due_at IS NOT NULL AND lease_until IS NULL
     ORDER BY due_at, id
     LIMIT :limit
@@ -227,6 +244,13 @@ SELECT id, pipeline, kind, key, fingerprint, state, standing, lane, priority, du
     state_since, failing_since
 FROM items WHERE id = :id;
 
+-- name: item_for_update
+-- The item as it is now, held until the transaction ends.
+SELECT id, pipeline, kind, key, fingerprint, state, standing, lane, priority, due_at, attempts, lost_leases, lease_owner,
+    lease_token, lease_until, revision, accepted_revision, waiting_revision, last_error, cause, created_at, changed_at,
+    state_since, failing_since
+FROM items WHERE id = :id;
+
 -- name: find_item
 SELECT id, pipeline, kind, key, fingerprint, state, standing, lane, priority, due_at, attempts, lost_leases, lease_owner,
     lease_token, lease_until, revision, accepted_revision, waiting_revision, last_error, cause, created_at, changed_at,
@@ -253,8 +277,9 @@ WHERE id = :id AND lease_token = :token AND standing IN ('dead', 'parked', 'reje
 RETURNING id, state, lease_token;
 
 -- name: delete_item
--- params: id
-DELETE FROM items WHERE id = :id AND lease_until IS NULL RETURNING id;
+-- Guarded by the token seen: whatever gives an item a new life bumps it.
+-- params: id token
+DELETE FROM items WHERE id = :id AND lease_token = :token AND lease_until IS NULL RETURNING id;
 
 -- name: delete_bodies
 -- params: id
@@ -327,10 +352,6 @@ WITH RECURSIVE below (ref, parent, position, depth) AS (
 )
 SELECT ref, parent, position, depth FROM below
 ORDER BY depth, parent, position IS NULL, position, length(ref), ref LIMIT :limit;
-
--- name: delete_links_of
--- params: pipeline ref
-DELETE FROM links WHERE pipeline = :pipeline AND child = :ref AND said_by = 1;
 
 -- name: put_card
 -- A card is written only if it changed and is not older than what is there.
@@ -487,6 +508,10 @@ WHERE id = :id;
 SELECT source, started_at, ended_at, found, new, changed, unchanged, rejected, trimmed, pages, credits, error, note
 FROM runs WHERE source = :source ORDER BY id DESC LIMIT :limit;
 
+-- name: found_since
+-- What a source brought, run by run.
+SELECT started_at, new FROM runs WHERE source = :source AND started_at >= :since ORDER BY id;
+
 -- name: drop_old_runs
 DELETE FROM runs WHERE started_at < tidings_now() - :keep_ms;
 
@@ -580,9 +605,10 @@ FROM journal j JOIN items i ON i.id = j.item WHERE j.id > :after ORDER BY j.id L
 SELECT j.id, j.at, i.pipeline, i.kind, i.key, j.ended, j.from_state, j.to_state, j.item
 FROM journal j JOIN items i ON i.id = j.item ORDER BY j.id DESC LIMIT 1;
 
--- name: settled_since
-SELECT count(*) FROM journal j JOIN items i ON i.id = j.item
-WHERE i.pipeline = :pipeline AND j.at >= :since AND j.kind = 'attempt';
+-- name: counted_since
+-- What workers counted under a prefix since a time, by minute.
+SELECT at, sum(value) FROM samples WHERE series >= :prefix AND series < :prefix_end AND at >= :since
+GROUP BY at ORDER BY at;
 
 -- name: deliveries_ahead
 -- Deliveries of one channel leave in the order they were born; the two small indexes hold only what is under way.
