@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping
 
 import msgspec
@@ -11,17 +12,23 @@ from tidings.model.item import ref
 from tidings.model.pipeline import Pipeline
 from tidings.model.publication import Retention
 from tidings.store.database import Database, Row, Tx
-from tidings.store.shelving import drop_shown
+from tidings.store.shelving import drop_expired, drop_shown
 
 BATCH = 500
 BUDGET_DAYS = 40
 SAMPLE_DAYS = 30
 RUN_DAYS = 30
+JOURNAL_BATCH = 5_000
+TRIM_SECONDS = 3600.0
 _AT_REST = "i.lease_until IS NULL AND i.standing IN ('done', 'rejected', 'waits')"
 _NO_OPEN_DELIVERY = """NOT EXISTS (SELECT 1 FROM links l JOIN items d ON d.pipeline = l.pipeline AND d.kind = 'delivery'
     AND 'delivery:' || d.key = l.child
     WHERE l.pipeline = i.pipeline AND l.relation = 'announces' AND l.parent = i.kind || ':' || i.key
     AND d.standing IN ('open', 'parked', 'dead'))"""
+_DEAD = (
+    "SELECT i.id, i.pipeline, i.kind, i.key, i.fingerprint, i.lease_token FROM items i "  # noqa: S608  # constants
+    f"WHERE i.standing = 'dead' AND i.lease_until IS NULL AND {_NO_OPEN_DELIVERY}"
+)
 
 
 class RetentionStore:
@@ -39,6 +46,7 @@ class RetentionStore:
         self._pipelines = pipelines
         self._dead_letter_days = dead_letter_days
         self._journal_days = journal_days
+        self._next_trim = float("-inf")
 
     def tidy(self) -> dict[str, int]:
         """Remove everything that has had its time; return counts by what it was."""
@@ -52,11 +60,21 @@ class RetentionStore:
             assert now is not None
             counts["tombstones"] = tx.run("forget_tombstones")
             counts["caches"] = tx.run("drop_expired_caches")
+            counts["shelf entries"] = drop_expired(tx)
             counts["runs"] = tx.run("drop_old_runs", keep_ms=RUN_DAYS * DAY_MS)
             counts["samples"] = tx.run("drop_old_samples", keep_ms=SAMPLE_DAYS * DAY_MS)
-            counts["journal"] = tx.run("trim_journal", keep_ms=round(self._journal_days * DAY_MS), limit=5_000)
+            counts["journal"] = self._trim_journal(tx)
             tx.run("drop_old_budgets", day=day_of(now[0] - BUDGET_DAYS * DAY_MS))
         return {what: count for what, count in counts.items() if count}
+
+    def _trim_journal(self, tx: Tx) -> int:
+        """Trim at most once an hour: the journal is ordered by its ids, so finding old rows reads all of it."""
+        if time.monotonic() < self._next_trim:
+            return 0
+        trimmed = tx.run("trim_journal", keep_ms=round(self._journal_days * DAY_MS), limit=JOURNAL_BATCH)
+        if trimmed < JOURNAL_BATCH:
+            self._next_trim = time.monotonic() + TRIM_SECONDS
+        return trimmed
 
     def _retire_all(self, pipeline: Pipeline, rule: Retention) -> int:
         retired = 0
@@ -75,7 +93,7 @@ class RetentionStore:
     def _overdue(self, tx: Tx, pipeline: Pipeline, rule: Retention) -> list[Row]:
         """Choose items at rest, with no delivery open, that a rule no longer keeps."""
         base = (
-            "SELECT i.id, i.pipeline, i.kind, i.key, i.fingerprint FROM items i "  # noqa: S608  # constants
+            "SELECT i.id, i.pipeline, i.kind, i.key, i.fingerprint, i.lease_token FROM items i "  # noqa: S608  # constants
             f"WHERE i.pipeline = :pipeline AND i.kind = :kind AND {_AT_REST} AND {_NO_OPEN_DELIVERY}"
         )
         values = {"pipeline": pipeline.name, "kind": rule.kind, "batch": BATCH}
@@ -114,25 +132,26 @@ class RetentionStore:
     def _drop_old_dead_letters(self) -> int:
         with self._database.transaction() as tx:
             rows = tx.sql(
-                "SELECT id, pipeline, kind, key, fingerprint FROM items WHERE standing = 'dead' "
-                "AND lease_until IS NULL AND changed_at < tidings_now() - :age_ms ORDER BY id LIMIT :batch",
+                f"{_DEAD} AND i.changed_at < tidings_now() - :age_ms ORDER BY i.id LIMIT :batch",
                 {"age_ms": round(self._dead_letter_days * DAY_MS), "batch": BATCH},
             )
             return self.bury(tx, rows, None)
 
     def bury(self, tx: Tx, rows: list[Row], forget_days: float | None) -> int:
-        """Delete items and all that is theirs; leave tombstones. Rows: id, pipeline, kind, key, fingerprint."""
+        """Delete items and all that is theirs; leave tombstones. Rows: id, pipeline, kind, key, fingerprint, token."""
         if not rows:
             return 0
-        deleted = {row[0] for row in tx.many("delete_item", [(row[0],) for row in rows])}
+        deleted = {row[0] for row in tx.many("delete_item", [(row[0], row[5]) for row in rows])}
         gone = [row for row in rows if row[0] in deleted]
         ids = [(row[0],) for row in gone]
         tx.many("delete_bodies", ids)
         tx.many("delete_journal", ids)
-        tx.many("delete_links_of", [(p, ref(k, y)) for _, p, k, y, _ in gone])
+        names = [(p, ref(k, y)) for _, p, k, y, _, _ in gone]
+        tx.many("unsay_as_child", names)
+        tx.many("unsay_as_parent", names)
         drop_shown(tx, [row[0] for row in gone])
         tombstones = []
-        for _, pipeline, kind, key, fingerprint in gone:
+        for _, pipeline, kind, key, fingerprint, _ in gone:
             days = forget_days
             if days is None:
                 declared = self._pipelines.get(pipeline)
@@ -143,11 +162,11 @@ class RetentionStore:
 
     def purge(self, *, item: int | None = None, pipeline: str | None = None, cause: str | None = None) -> int:
         """Bury dead letters now: one, those of a cause, or all."""
-        sql = "SELECT id, pipeline, kind, key, fingerprint FROM items WHERE standing = 'dead' AND lease_until IS NULL"
+        sql = _DEAD
         values: dict[str, object] = {}
         for name, value in (("id", item), ("pipeline", pipeline), ("cause", cause)):
             if value is not None:
-                sql += f" AND {name} = :{name}"
+                sql += f" AND i.{name} = :{name}"
                 values[name] = value
         with self._database.transaction() as tx:
             return self.bury(tx, tx.sql(sql, values), None)
