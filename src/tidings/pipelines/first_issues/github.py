@@ -43,18 +43,18 @@ class GitHub:
         conditional: bool = True,
     ) -> Response:
         """Ask once. Return success, a redirect, or an answer that says the thing is out of reach."""
-        await self.pace.admit(kit, purpose)
+        now_ms = await self.pace.admit(kit, purpose)
         response: Response | None = None
         try:
             response = await kit.fetcher.call(
                 "GET", self.address(path), headers=self._headers, params=params, conditional=conditional
             )
         finally:
-            await self.pace.done(kit, response)
+            await self.pace.done(kit, response, now_ms)
         await self.pace.obey(kit, response)
         if response.status == 200 or response.status in MOVED or response.status in OUT_OF_REACH:
             return response
-        raise failure(response, path, kit.clock.now_ms())
+        raise failure(response, path, now_ms)
 
     async def pages(
         self, kit: Kit, path: str, params: Mapping[str, str], *, pages_max: int, conditional: bool = True

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
@@ -18,7 +19,10 @@ HOUR_MS = 3_600_000
 SECONDARY_SECONDS = 60.0
 WAIT_SECONDS_MAX = 3_600.0
 BUDGET = "first_issues.calls"
+SETTLED_AT_ONCE = 10
+"""Calls stand as reserved in the ledger until so many are settled together."""
 PAUSES = "first_issues.pauses"
+PAUSE_READ_MS = 1000
 DISCOVERY_CALLS = 300
 """What one pass over the lists may need; kept back for it from the rest of the work."""
 DISCOVERY_SHARE_MAX = 0.5
@@ -46,16 +50,20 @@ class Pause(msgspec.Struct, frozen=True):
 class Pace:
     """Admits calls one by one. Every wait is a SlowDown: it costs no attempt."""
 
-    def __init__(self, *, daily_calls: int) -> None:
+    def __init__(self, *, daily_calls: int, rng: random.Random | None = None) -> None:
         self._daily_calls = daily_calls
+        self._rng = rng or random.Random()
         self._quota: Quota | None = None
         self._under_way = 0
+        self._unsettled = 0
         self._strikes = 0
+        self._pause: Pause | None = None
+        self._pause_read_ms = 0
 
-    async def admit(self, kit: Kit, purpose: Purpose) -> None:
-        """Let a call through, or raise SlowDown; every admitted call must end with `done`."""
+    async def admit(self, kit: Kit, purpose: Purpose) -> int:
+        """Let a call through and return the time, or raise SlowDown; every admitted call must end with `done`."""
         now_ms = kit.clock.now_ms()
-        pause = await self._pause(kit)
+        pause = await self._current_pause(kit, now_ms)
         if pause is not None and pause.until_ms > now_ms:
             raise SlowDown(pause.reason, retry_after_seconds=(pause.until_ms - now_ms) / 1000)
         wait_ms = self.wait_ms(now_ms, purpose)
@@ -63,33 +71,47 @@ class Pace:
             raise SlowDown(
                 f"GitHub allows {self._quota.limit if self._quota else '?'} calls an hour; the rest of this hour's "
                 f"are kept for discovery or used up",
-                retry_after_seconds=wait_ms / 1000,
+                retry_after_seconds=self._spread(wait_ms, now_ms, purpose) / 1000,
             )
+        self._under_way += 1
         if not await kit.ledger.reserve(BUDGET, 1, self._daily_calls):
+            self._under_way -= 1
             tomorrow_ms = DAY_MS - now_ms % DAY_MS
             raise SlowDown(
                 f"today's budget of {self._daily_calls} GitHub calls is spent",
                 retry_after_seconds=min(tomorrow_ms / 1000 + 1, WAIT_SECONDS_MAX),
             )
-        self._under_way += 1
+        return now_ms
 
-    async def done(self, kit: Kit, response: Response | None) -> None:
+    async def done(self, kit: Kit, response: Response | None, now_ms: int) -> None:
         """Count a call and remember what its answer says of the quota; None: there was no answer."""
         self._under_way -= 1
-        await kit.ledger.settle(BUDGET, 1, 1)
+        self._unsettled += 1
         if response is not None:
-            self._quota = read_quota(response.headers, kit.clock.now_ms()) or self._quota
+            self._quota = read_quota(response.headers, now_ms) or self._quota
+        if self._unsettled >= SETTLED_AT_ONCE:
+            settled, self._unsettled = self._unsettled, 0
+            await kit.ledger.settle(BUDGET, settled, settled)
 
     async def obey(self, kit: Kit, response: Response) -> None:
         """Pause everyone and raise SlowDown if an answer is a rate limit; else do nothing."""
-        pause = limit_pause(response, kit.clock.now_ms(), self._strikes)
-        if pause is None:
+        if response.status not in (403, 429):
             self._strikes = 0
             return
-        self._strikes = pause.strikes
-        wait_seconds = max(1.0, (pause.until_ms - kit.clock.now_ms()) / 1000)
+        now_ms = kit.clock.now_ms()
+        pause = limit_pause(response, now_ms, self._strikes)
+        if pause is None:
+            return
+        self._strikes, self._pause, self._pause_read_ms = pause.strikes, pause, now_ms
+        wait_seconds = max(1.0, (pause.until_ms - now_ms) / 1000)
         await kit.ledger.put(PAUSES, "github", msgspec.json.encode(pause), round(wait_seconds) + 60)
         raise SlowDown(pause.reason, retry_after_seconds=wait_seconds)
+
+    def _spread(self, wait_ms: int, now_ms: int, purpose: Purpose) -> float:
+        """Let those who wait come back at different moments of the hour: few of them can go on at any one."""
+        if purpose == "discovery" or self._quota is None:
+            return wait_ms
+        return self._rng.uniform(wait_ms, max(wait_ms, self._quota.reset_ms - now_ms))
 
     def wait_ms(self, now_ms: int, purpose: Purpose) -> int:
         """Return how long this hour's quota makes a call wait.
@@ -110,12 +132,16 @@ class Pace:
         free_from_ms = remaining / kept * HOUR_MS
         return max(0, round(left_ms - free_from_ms))
 
-    async def _pause(self, kit: Kit) -> Pause | None:
-        stored = await kit.ledger.get(PAUSES, "github")
-        try:
-            return None if stored is None else msgspec.json.decode(stored, type=Pause)
-        except msgspec.MsgspecError:
-            return None
+    async def _current_pause(self, kit: Kit, now_ms: int) -> Pause | None:
+        """Return the pause all processes share; read again once a second."""
+        if abs(now_ms - self._pause_read_ms) >= PAUSE_READ_MS:
+            self._pause_read_ms = now_ms
+            stored = await kit.ledger.get(PAUSES, "github")
+            try:
+                self._pause = None if stored is None else msgspec.json.decode(stored, type=Pause)
+            except msgspec.MsgspecError:
+                self._pause = None
+        return self._pause
 
 
 def read_quota(headers: Mapping[str, str], now_ms: int) -> Quota | None:

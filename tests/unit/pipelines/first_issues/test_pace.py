@@ -97,8 +97,7 @@ async def test_calls_under_way_count_before_their_answers_come():
     kit = a_kit(clock)
     pace = Pace(daily_calls=1000)
     headers = {"x-ratelimit-limit": "60", "x-ratelimit-remaining": "3", "x-ratelimit-reset": str(NOW_MS // 1000 + 60)}
-    await pace.admit(kit, "discovery")
-    await pace.done(kit, Response(200, "", headers))
+    await pace.done(kit, Response(200, "", headers), await pace.admit(kit, "discovery"))
     for _ in range(3):
         await pace.admit(kit, "discovery")
 
@@ -125,14 +124,14 @@ async def test_a_pause_holds_for_every_process():
 async def test_calls_are_counted_against_the_daily_budget():
     clock = ManualClock(NOW_MS)
     kit = a_kit(clock)
-    pace = Pace(daily_calls=2)
-    for _ in range(2):
-        await pace.admit(kit, "work")
-        await pace.done(kit, None)
+    pace = Pace(daily_calls=12)
+    for _ in range(12):
+        await pace.done(kit, None, await pace.admit(kit, "work"))
 
-    with pytest.raises(SlowDown, match="budget of 2"):
+    with pytest.raises(SlowDown, match="budget of 12"):
         await pace.admit(kit, "work")
-    assert kit.ledger.sheet(BUDGET).spent == 2
+    sheet = kit.ledger.sheet(BUDGET)
+    assert (sheet.spent, sheet.reserved) == (10, 2)
 
 
 def a_kit(clock):
