@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Literal
+from urllib.parse import urlsplit
 
 from pydantic import BaseModel, SecretStr
 
@@ -27,6 +28,7 @@ from tidings.model.publication import Notice, Route
 from tidings.model.query import parse, point_at
 from tidings.model.workflow import Work
 from tidings.net.client import Limits, Web
+from tidings.net.endpoints import endpoint_url
 from tidings.process.enrich import Enricher, Terms
 from tidings.process.enrich_endpoint import Endpoint
 from tidings.process.extract import Extractor
@@ -106,8 +108,11 @@ def wiring_from(settings: Settings, **changes: Any) -> Wiring:
     pipelines: list[Pipeline] = []
     endpoints: list[str] = []
     for name, chosen in settings.pipelines.items():
+        called = modules[name].endpoints(chosen) if hasattr(modules[name], "endpoints") else ()
+        for address in called:
+            _check_address(f"pipelines.{name}", address)
         pipelines.append(modules[name].build(chosen))
-        endpoints += modules[name].endpoints(chosen) if hasattr(modules[name], "endpoints") else ()
+        endpoints += called
         _hide_secrets(chosen)
     values: dict[str, Any] = {
         "database_url": settings.database_url,
@@ -125,6 +130,7 @@ def wiring_from(settings: Settings, **changes: Any) -> Wiring:
         "user_agent": settings.user_agent or USER_AGENT,
         "obey_robots": settings.obey_robots,
         "per_host_delay_seconds": settings.per_host_delay_seconds,
+        "loopback_allowed": frozenset(_host_and_port(each) for each in settings.loopback_allowed),
         "thresholds": Thresholds(
             waiting_to_summarize=settings.alerts.waiting_to_summarize,
             waiting_to_announce=settings.alerts.waiting_to_announce,
@@ -135,9 +141,58 @@ def wiring_from(settings: Settings, **changes: Any) -> Wiring:
         ),
     }
     wiring = Wiring(**(values | changes))
-    for route in wiring.routes:
-        parse_route(route)
+    hide(_password(wiring.database_url))
+    _check_channels(wiring)
+    _check_routes(wiring)
     return wiring
+
+
+def _check_channels(wiring: Wiring) -> None:
+    """Refuse addresses that cannot be a webhook's, and two channels of one name."""
+    names = [spec.name for spec in wiring.channels]
+    for spec in wiring.channels:
+        if names.count(spec.name) > 1:
+            raise Misconfigured(f"notifiers: two channels are called {spec.name!r}; routes could not tell them apart")
+        if spec.kind == "discord":
+            try:
+                Discord(spec.address, spec.name, _Nothing(), hosts=_hosts(wiring), username=spec.username)
+            except Misconfigured as error:
+                said = str(error).removeprefix(f"discord:{spec.name}: ")
+                raise Misconfigured(f"notifiers.discord.{spec.name}: {said}") from None
+
+
+def _check_routes(wiring: Wiring) -> None:
+    """Refuse routes that lead from or to nowhere."""
+    pipelines, channels = [p.name for p in wiring.pipelines], [spec.name for spec in wiring.channels]
+    for route in wiring.routes:
+        if route.pipeline not in pipelines:
+            raise Misconfigured(
+                f"routes: one names the pipeline {route.pipeline!r}; on are {', '.join(pipelines) or 'none'}"
+            )
+        if route.channel not in channels:
+            raise Misconfigured(
+                f"routes: one names the channel {route.channel!r}; configured are {', '.join(channels) or 'none'}"
+            )
+        parse_route(route)
+
+
+def _check_address(key: str, address: str) -> None:
+    try:
+        endpoint_url(address)
+    except Misconfigured as error:
+        raise Misconfigured(f"{key}: {error}") from None
+
+
+def _host_and_port(address: str) -> tuple[str, int]:
+    host, _, port = address.rpartition(":")
+    return host.strip("[]"), int(port)
+
+
+def _password(url: str) -> str | None:
+    try:
+        return urlsplit(url).password
+    except ValueError:
+        return None
 
 
 def parse_route(route: Route) -> None:
@@ -170,6 +225,7 @@ def _ai_spec(settings: Settings) -> AiSpec | None:
         return None
     if not ai.model:
         raise Misconfigured("ai.model: name the model that ai.base_url should use")
+    _check_address("ai.base_url", ai.base_url)
     terms = Terms(
         price_in=ai.price_in,
         price_out=ai.price_out,
@@ -248,7 +304,7 @@ class App:
         self.pipelines: dict[str, Pipeline] = {
             p.name: with_deliveries(p, sender) if p.announce else p for p in wiring.pipelines
         }
-        self._check_routes(wiring)
+        _check_routes(wiring)
         kinds = {spec.name: spec.kind for spec in wiring.channels}
         self.store: Store = open_store(
             self.database,
@@ -321,6 +377,7 @@ class App:
             paused=self.store.ledgers.pauses,
             metrics=self.metrics,
             only_lane=only_lane,
+            record=self.store.alerts.put_samples,
         )
 
     def alert_loop(self) -> AlertLoop:
@@ -387,15 +444,6 @@ class App:
             return Channel(spec.name, Apprise(spec.address, spec.name), policy=spec.policy)
         notifier = Discord(spec.address, spec.name, self.web, hosts=_hosts(self.wiring), username=spec.username)
         return Channel(spec.name, notifier, policy=spec.policy, limiter=notifier.limiter)
-
-    def _check_routes(self, wiring: Wiring) -> None:
-        for route in wiring.routes:
-            if route.pipeline not in self.pipelines:
-                raise Misconfigured(f"a route names the pipeline {route.pipeline!r}, which is not on")
-            if route.channel not in self.channels:
-                known = ", ".join(self.channels) or "none"
-                raise Misconfigured(f"a route names the channel {route.channel!r}; configured: {known}")
-            parse_route(route)
 
     def _work_came(self) -> None:
         self.waker.wake_all()

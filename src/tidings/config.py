@@ -6,6 +6,7 @@ import difflib
 import json
 import math
 import os
+import re
 import stat
 import tomllib
 from collections.abc import Iterator, Mapping
@@ -14,15 +15,22 @@ from pathlib import Path
 from types import ModuleType
 from typing import Annotated, Any, Literal, get_args
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, SecretStr, ValidationError
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, SecretStr, ValidationError
 
 from tidings.model.durations import duration_seconds
 from tidings.model.errors import Misconfigured
 
 PREFIX = "TIDINGS_"
-NOT_SETTINGS = {"TIDINGS_CONFIG", "TIDINGS_CLOCK_OFFSET_MS", "TIDINGS_STORM", "TIDINGS_LOG_FORMAT"}
+NOT_SETTINGS = {"TIDINGS_CONFIG", "TIDINGS_CLOCK_OFFSET_MS", "TIDINGS_STORM", "TIDINGS_LOG_FORMAT", "TIDINGS_DEBUG"}
 DEFAULT_FILE = "tidings.toml"
 Seconds = Annotated[float, BeforeValidator(duration_seconds)]
+
+
+def _database_address(url: str) -> str:
+    """Refuse what names no database; an empty SQLite name would be one that vanishes with the process."""
+    if re.match(r"sqlite:///[^:]|postgres(ql)?://", url):
+        return url
+    raise ValueError("write sqlite:///FILE or postgresql://HOST/NAME")
 
 
 class Part(BaseModel):
@@ -157,7 +165,7 @@ class Alerts(Part):
 class Settings(Part):
     """Everything that can be set."""
 
-    database_url: str = "sqlite:///tidings.db"
+    database_url: Annotated[str, AfterValidator(_database_address)] = "sqlite:///tidings.db"
     """sqlite:///FILE, or postgresql://USER@HOST/NAME for many machines."""
     durability: Literal["power-safe", "crash-safe"] = "power-safe"
     """power-safe: what was accepted survives a power cut. crash-safe: faster, survives only a crash of the process."""
@@ -175,6 +183,8 @@ class Settings(Part):
     """Leave pages alone whose robots.txt asks for it."""
     per_host_delay_seconds: float = Field(default=0.5, ge=0, le=60)
     """The least time between two requests to the same host for pages."""
+    loopback_allowed: list[Annotated[str, Field(pattern=r"^(127(\.\d{1,3}){3}|localhost|\[::1\]):\d{1,5}$")]] = []
+    """Exact addresses on this machine (127.0.0.1:8080) that pages and webhooks may have; for tests and stand-ins."""
     lanes: Lanes = Lanes()
     """How much of each kind of work a process does at once."""
     ai: Ai = Ai()
@@ -210,15 +220,28 @@ def read_toml(file: Path | None) -> dict[str, Any]:
         if not file.exists():
             return {}
     try:
-        return tomllib.loads(file.read_bytes().decode("utf-8"))
+        return parse_toml(file.read_bytes().decode("utf-8"), str(file))
     except FileNotFoundError:
         raise Misconfigured(f"{file} does not exist; `tidings init` writes one") from None
     except OSError as error:
         raise Misconfigured(f"{file} cannot be read: {error.strerror}") from None
     except UnicodeDecodeError:
         raise Misconfigured(f"{file} is not UTF-8 text; save it as UTF-8") from None
+
+
+def parse_toml(text: str, name: str) -> dict[str, Any]:
+    """Parse TOML; a mistake is named with its line and the key there, never with a value: it may be a secret."""
+    if text.startswith("\ufeff"):
+        raise Misconfigured(f"{name} begins with a byte order mark; save it as UTF-8 without one")
+    try:
+        # The last line needs an end too, or a mistake in it is reported without its number.
+        return tomllib.loads(f"{text}\n")
     except tomllib.TOMLDecodeError as error:
-        raise Misconfigured(f"{file} is not valid TOML: {error}") from None
+        line = re.search(r"at line (\d+)", str(error))
+        key = text.split("\n")[int(line[1]) - 1].partition("=")[0].strip() if line else ""
+        raise Misconfigured(f"{name} is not valid TOML: {error}{f', near {key[:60]}' if key else ''}") from None
+    except RecursionError:
+        raise Misconfigured(f"{name} is not valid TOML: it is nested too deeply") from None
 
 
 def check(raw: dict[str, Any]) -> Settings:
@@ -347,6 +370,12 @@ def _refuse_odd_numbers(value: Any, place: str = "") -> None:
 
 def refuse_secrets(raw: dict[str, Any]) -> None:
     """Refuse a secret in the file: it would be committed, copied and shown."""
+    address = raw.get("database_url")
+    if isinstance(address, str) and re.match(r"\w+://[^/@]*:[^/@]+@", address):
+        raise Misconfigured(
+            "database_url: a password does not belong in the file; set TIDINGS_DATABASE_URL or "
+            "TIDINGS_DATABASE_URL_FILE instead"
+        )
     models: dict[str, type[BaseModel]] = {"": Settings}
     models |= {f"pipelines.{name}": module.Settings for name, module in pipeline_modules().items()}
     for place, model in models.items():

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
 from tidings.model.durations import duration_seconds
 from tidings.model.pipeline import Pipeline, Schedule
@@ -36,6 +36,12 @@ class Settings(BaseModel):
     retry_base_seconds: float = Field(
         default=60, gt=0, description="the wait before the first retry; each further is four times longer"
     )
+
+    @model_validator(mode="after")
+    def _first_retry_fits_the_window(self) -> Settings:
+        if self.retry_base_seconds > self.retry_window_hours * 3600:
+            raise ValueError("retry_base_seconds must not be longer than retry_window_hours")
+        return self
 
 
 def build(settings: Settings) -> Pipeline:
