@@ -130,7 +130,7 @@ def _insert(tx: Tx, pipelines: Mapping[str, Pipeline], new: list[Arrival], adopt
             )
         )
     ids = {(kind, key): item for item, kind, key in tx.many("insert_item", rows)}
-    born = [(ids[a.finding.kind, a.finding.key], a.finding) for a in new]
+    born = [(ids[f.kind, f.key], f) for f, _ in new if (f.kind, f.key) in ids]
     tx.many("put_body", [(item, 1, finding.payload) for item, finding in born])
     origin = "born" if new[0].intake_id else "adopted"
     tx.many(
@@ -138,6 +138,9 @@ def _insert(tx: Tx, pipelines: Mapping[str, Pipeline], new: list[Arrival], adopt
         [(item, origin, 0, 0, "", starts[f.kind][0], "born", None, None, None) for item, f in born],
     )
     adopted.born.extend(born)
+    # Somebody else bore the same child at this very moment: now it is known.
+    if late := [arrival for arrival in new if (arrival.finding.kind, arrival.finding.key) not in ids]:
+        _adopt_distinct(tx, pipelines, late, adopted)
 
 
 def _restart(

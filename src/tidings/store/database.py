@@ -6,10 +6,14 @@ from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import Any, Literal, Protocol
 
-from tidings.model.errors import Misconfigured
+from tidings.model.errors import Misconfigured, StoreUnavailable
 
 Row = tuple[Any, ...]
 Durability = Literal["power-safe", "crash-safe"]
+
+
+class Contention(StoreUnavailable):
+    """Two writers waited for each other and one had to give way; the same call may be made again at once."""
 
 
 class Tx(Protocol):

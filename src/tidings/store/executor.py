@@ -10,10 +10,11 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
-from tidings.store.database import Database
+from tidings.store.database import Contention, Database
 
 T = TypeVar("T")
 GROUP_MAX = 64
+TRIES_MAX = 5
 
 
 @dataclass(slots=True)
@@ -42,7 +43,7 @@ class StoreExecutor:
         """Run a call that writes; return once it is durable."""
         loop = asyncio.get_running_loop()
         if self._writers is not None:
-            return await loop.run_in_executor(self._writers, lambda: call(*args, **kwargs))
+            return await loop.run_in_executor(self._writers, lambda: patiently(call, *args, **kwargs))
         future: asyncio.Future[T] = loop.create_future()
         self._waiting.put(_Call(lambda: call(*args, **kwargs), loop, future))
         return await future
@@ -94,6 +95,16 @@ class StoreExecutor:
                 return call, call.run(), None
         except BaseException as error:  # noqa: BLE001  # the caller gets it
             return call, None, error
+
+
+def patiently(call: Callable[..., T], *args: Any, **kwargs: Any) -> T:
+    """Make a call again, a few times, while it has to give way to another writer; nothing of it was written."""
+    for _ in range(TRIES_MAX - 1):
+        try:
+            return call(*args, **kwargs)
+        except Contention:
+            continue
+    return call(*args, **kwargs)
 
 
 def _resolve(future: asyncio.Future[Any], value: Any, failure: BaseException | None) -> None:

@@ -14,11 +14,12 @@ from tidings.model.settlement import Settled, Settlement, Swept
 from tidings.store.adopting import Arrival, adopt, begin_waiting
 from tidings.store.database import Database, Row, Tx
 from tidings.store.links import BY_CHILD, replace_links
-from tidings.store.shelving import put_presentations
+from tidings.store.shelving import clean, put_presentations
 
 OLDEST_SHARE = 0.2
 LOST_LEASES_MAX = 3
 ERROR_CHARS_MAX = 500
+CAUSE_CHARS_MAX = 200
 DELIVERY, ANNOUNCES = "delivery", "announces"
 _encode = msgspec.json.Encoder().encode
 _steps = msgspec.json.Decoder(list[Step]).decode
@@ -33,6 +34,7 @@ class ItemStore:
         self._database = database
         self._pipelines = pipelines
         self._on_work = on_work
+        self._owed: dict[tuple[str, str], float] = {}
 
     def claim(
         self, pipeline: str, lane: str, limit: int, owner: str, lease_seconds: float, *, in_order: bool = False
@@ -41,9 +43,11 @@ class ItemStore:
 
         `in_order` leases by age alone, for lanes whose effects people see in a row.
         """
-        share = limit if in_order else int(limit * OLDEST_SHARE)
+        share = self._oldest_share(pipeline, lane, limit)
         asked = {"pipeline": pipeline, "lane": lane, "owner": owner, "lease_ms": round(lease_seconds * 1000)}
         with self._database.transaction() as tx:
+            if in_order:
+                return self._leases(tx, pipeline, tx.all("claim_in_order", **asked, limit=limit))
             rows: list[Row] = []
             for priority in PRIORITIES:
                 wanted = limit - share - len(rows)
@@ -54,6 +58,13 @@ class ItemStore:
                     if len(rows) < limit:
                         rows += tx.all("claim_oldest_items", **asked, priority=priority, limit=limit - len(rows))
             return self._leases(tx, pipeline, rows)
+
+    def _oldest_share(self, pipeline: str, lane: str, limit: int) -> int:
+        """Return how many of a claim go to the oldest; what small claims cannot give is owed to the next ones."""
+        owed = self._owed.get((pipeline, lane), 0.0) + limit * OLDEST_SHARE
+        share = min(limit, int(owed + 1e-9))
+        self._owed[pipeline, lane] = owed - share
+        return share
 
     def _leases(self, tx: Tx, pipeline: str, rows: list[Row]) -> list[Lease]:
         if self._database.dialect == "sqlite" and rows:
@@ -118,9 +129,7 @@ class ItemStore:
             tx.many("replace_body", bodies)
         if outdated := [(s.id,) for s in held if s.accepts and s.revision > 1]:
             tx.many("drop_other_bodies", outdated)
-        replace_links(
-            tx, [(s.pipeline, ref(s.kind, s.key), s.links, s.revision > 1) for s in held if s.links is not None]
-        )
+        replace_links(tx, [(s.pipeline, ref(s.kind, s.key), s.links, s.token > 1) for s in held if s.links is not None])
         self._show(tx, held)
         return self._bear(tx, held)
 
@@ -144,7 +153,12 @@ class ItemStore:
                 if child.kind == DELIVERY
             ],
         )
-        return len(adopt(tx, self._pipelines, [Arrival(child, 0) for child in children]).born)
+        # One order for all: two parents bearing the same children at once do not wait for each other in a circle.
+        children.sort(key=lambda child: (child.pipeline, child.kind, child.key))
+        return sum(
+            len(adopt(tx, self._pipelines, [Arrival(child, 0) for child in group]).born)
+            for _, group in groupby(children, key=lambda child: child.pipeline)
+        )
 
     def were_settled(self, leases: Sequence[tuple[int, int]]) -> set[int]:
         """Tell which leases a journal row closed: read back after a COMMIT whose reply was lost."""
@@ -163,13 +177,13 @@ class ItemStore:
                 "insert_journal",
                 [(i, "swept", t, a, s, s, "lost", "the lease expired", None, None) for i, _, _, _, s, t, _, a in mine],
             )
-            poisoned = [row for row in mine if row[6] + 1 >= LOST_LEASES_MAX]
+            # A newer revision that waits gets tries of its own, whatever the old one did to its workers.
+            poisoned = [row for row in mine if row[6] + 1 >= LOST_LEASES_MAX and returned[row[0]][1] is None]
             self._bury_poisoned(tx, poisoned)
-            spared = [row for row in mine if row[6] + 1 < LOST_LEASES_MAX]
             begin_waiting(
                 tx,
                 self._pipelines,
-                [(i, p, k, s, *returned[i][1:]) for i, p, k, _, s, _, _, _ in spared if returned[i][1] is not None],
+                [(i, p, k, s, *returned[i][1:]) for i, p, k, _, s, _, _, _ in mine if returned[i][1] is not None],
             )
         ambiguous = sum(1 for row in mine if row[2] == DELIVERY)
         self._on_work()
@@ -262,8 +276,8 @@ def _with_bodies(tx: Tx, rows: list[Row]) -> list[Row]:
 
 
 def _guarded(s: Settlement) -> tuple[Any, ...]:
-    error = s.error[:ERROR_CHARS_MAX] if s.error else None
-    cause = s.cause[:200] if s.cause else None
+    error = clean(s.error)[:ERROR_CHARS_MAX] if s.error else None
+    cause = clean(s.cause)[:CAUSE_CHARS_MAX] if s.cause else None
     return (
         s.id, s.token, s.state_before, s.state, s.standing, s.lane, s.attempts, s.due_at, s.delay_ms, error, cause,
         s.failing_since, int(s.accepts), int(s.ended == "advanced"),
@@ -273,7 +287,7 @@ def _guarded(s: Settlement) -> tuple[Any, ...]:
 def _journal(s: Settlement) -> tuple[Any, ...]:
     steps = _encode(s.steps) if s.steps else None
     attempt = s.attempts if s.ended in ("retried", "postponed", "parked", "dead") else 0
-    error = s.error[:ERROR_CHARS_MAX] if s.error else None
+    error = clean(s.error)[:ERROR_CHARS_MAX] if s.error else None
     return (s.id, "attempt", s.token, attempt, s.state_before, s.state, s.ended, error, None, steps)
 
 

@@ -31,7 +31,7 @@ class Operations:
     def transition(self, item: int, name: str, *, actor: str, reason: str) -> None:
         """Perform a manual transition on what is there now."""
         with self._database.transaction() as tx:
-            row = tx.one("item", id=item)
+            row = tx.one("item_for_update", id=item)
             if row is None:
                 raise BadInput(f"there is no item {item}")
             found = Item(*row)
@@ -81,6 +81,7 @@ class Operations:
             replace_links(tx, [(item.pipeline, ref(item.kind, item.key), move.links, True)])
         if move.publishes:
             put_presentations(tx, pipeline, [(item.id, item.kind, item.key, item.revision, move.presentation)])
+            tx.many("drop_other_bodies", [(item.id,)])
         if rows[0][1] is not None:
             begin_waiting(tx, self._pipelines, [(item.id, item.pipeline, item.kind, move.state, *rows[0][1:])])
 
@@ -118,16 +119,19 @@ class Operations:
         return len(revived) + sum(self._restart(tx, item, start, actor, "revived") for item, start in anew)
 
     def _restart(self, tx: Tx, item: int, state: str, actor: str, kind: str) -> int:
-        row = tx.one("item", id=item)
+        row = tx.one("item_for_update", id=item)
         if row is None:
             return 0
         found = Item(*row)
         workflow = self._pipelines[found.pipeline].workflows[found.kind]
+        if found.waiting_revision is not None:
+            state = workflow.start  # a revision nobody has worked on has come past no state
         lane = workflow.lane_of(state)
         standing = workflow.standing_in(state, due=lane is not None)
         revision = found.waiting_revision or found.revision
         intake = tx.sql("SELECT intake_id FROM items WHERE id = :id", {"id": item})[0][0]
         tx.many("restart_item", [(item, found.fingerprint, revision, state, standing, lane, found.priority, intake)])
+        tx.many("drop_other_bodies", [(item,)])
         tx.many(
             "insert_journal",
             [(item, kind, found.lease_token + 1, 0, found.state, state, kind, None, actor, None)],

@@ -16,7 +16,7 @@ from psycopg import sql as composing
 from psycopg_pool import ConnectionPool, PoolTimeout
 
 from tidings.model.errors import StoreUnavailable
-from tidings.store.database import Durability, Row, Tx
+from tidings.store.database import Contention, Durability, Row, Tx
 from tidings.store.statements import load
 
 _PARAMETER = re.compile(r"(?<![:\w]):([a-z][a-z_0-9]*)")
@@ -202,6 +202,8 @@ def translated() -> Iterator[None]:
         ) from error
     except (psycopg.errors.DiskFull, psycopg.errors.OutOfMemory) as error:
         raise StoreUnavailable("PostgreSQL has no room left; free some space and tidings goes on") from error
+    except (psycopg.errors.DeadlockDetected, psycopg.errors.SerializationFailure) as error:
+        raise Contention("two writers waited for each other; the same call may be made again") from error
     except (psycopg.errors.QueryCanceled, psycopg.errors.LockNotAvailable) as error:
         raise StoreUnavailable(f"PostgreSQL gave up waiting: {str(error).splitlines()[0]}") from error
     except (psycopg.OperationalError, psycopg.InterfaceError) as error:

@@ -94,14 +94,6 @@ class ShelfStore:
             bump(tx, pipeline)
         return dropped > 0
 
-    def drop_expired(self) -> int:
-        """Remove what has expired."""
-        with self._database.transaction() as tx:
-            rows = tx.all("drop_expired_entries")
-            for name in sorted({row[1] for row in rows}):
-                bump(tx, name)
-        return len(rows)
-
 
 def _entry(row: Row) -> ShelfEntry:
     key, value, version, revision, sort, written_at = row

@@ -95,6 +95,14 @@ def drop_shown(tx: Tx, items: Sequence[int]) -> int:
     return len(dropped)
 
 
+def drop_expired(tx: Tx) -> int:
+    """Remove the entries that have expired."""
+    dropped = tx.all("drop_expired_entries")
+    for name in sorted({pipeline for _, pipeline in dropped}):
+        bump(tx, name)
+    return len(dropped)
+
+
 def put_first_cards(tx: Tx, pipeline: Pipeline, born: Sequence[tuple[int, Finding]]) -> None:
     """Show new items at once, and enter them in the id index, of which the merge is the only writer."""
     version = bump(tx, pipeline.name)

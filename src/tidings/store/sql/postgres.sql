@@ -37,6 +37,7 @@ FROM (SELECT tidings_now() AS now) c,
     unnest(:pipeline::text[], :kind::text[], :key::text[], :fingerprint::text[], :state::text[], :standing::text[],
         :lane::text[], :priority::bigint[], :intake_id::bigint[]) WITH ORDINALITY AS v (p, k, y, f, s, g, l, r, i, n)
 ORDER BY n
+ON CONFLICT (pipeline, kind, key) DO NOTHING
 RETURNING id, kind, key;
 
 -- name: restart_item
@@ -119,6 +120,25 @@ LEFT JOIN bodies b ON b.item = claimed.id AND b.revision = claimed.revision
 LEFT JOIN bodies a ON a.item = claimed.id AND a.revision = claimed.accepted_revision
     AND claimed.accepted_revision <> claimed.revision;
 
+-- name: claim_in_order
+WITH claimed AS (
+    UPDATE items
+    SET lease_owner = :owner, lease_token = lease_token + 1, lease_until = tidings_now() + :lease_ms, attempts = attempts + 1
+    WHERE id = ANY(ARRAY(
+        SELECT id FROM items
+        WHERE pipeline = :pipeline AND lane = :lane
+            AND due_at <= (SELECT tidings_now()) AND due_at IS NOT NULL AND lease_until IS NULL
+        ORDER BY due_at, id
+        LIMIT :limit
+        FOR UPDATE SKIP LOCKED))
+    RETURNING id, kind, key, state, lease_token, attempts, revision, priority, tidings_now() AS now, lease_until,
+        failing_since, lost_leases, state_since, accepted_revision
+)
+SELECT claimed.*, b.body, a.body FROM claimed
+LEFT JOIN bodies b ON b.item = claimed.id AND b.revision = claimed.revision
+LEFT JOIN bodies a ON a.item = claimed.id AND a.revision = claimed.accepted_revision
+    AND claimed.accepted_revision <> claimed.revision;
+
 -- name: read_bodies
 -- params: item revision
 SELECT b.item, b.revision, b.body FROM unnest(:item::bigint[], :revision::bigint[]) AS v (i, r)
@@ -181,6 +201,12 @@ FROM unnest(:id::bigint[], :token::bigint[], :state::text[], :cause::text[], :er
 WHERE items.id = v.i AND lease_token = v.t AND state = v.s
 RETURNING items.id;
 
+-- name: item_for_update
+SELECT id, pipeline, kind, key, fingerprint, state, standing, lane, priority, due_at, attempts, lost_leases, lease_owner,
+    lease_token, lease_until, revision, accepted_revision, waiting_revision, last_error, cause, created_at, changed_at,
+    state_since, failing_since
+FROM items WHERE id = :id FOR UPDATE;
+
 -- name: move_by_hand
 -- params: id token state_before state standing lane due_at error cause accepts failing_since
 UPDATE items SET state = v.state, standing = v.standing, lane = v.lane, due_at = v.due_at, attempts = 0, lost_leases = 0,
@@ -203,8 +229,9 @@ WHERE items.id = v.i AND lease_token = v.t AND standing IN ('dead', 'parked', 'r
 RETURNING id, state, lease_token;
 
 -- name: delete_item
--- params: id
-DELETE FROM items WHERE id = ANY(:id::bigint[]) AND lease_until IS NULL RETURNING id;
+-- params: id token
+DELETE FROM items USING unnest(:id::bigint[], :token::bigint[]) AS v (i, t)
+WHERE id = v.i AND lease_token = v.t AND lease_until IS NULL RETURNING id;
 
 -- name: delete_bodies
 -- params: id
@@ -239,11 +266,6 @@ WHERE pipeline = v.p AND child = v.r AND said_by = 1;
 -- params: pipeline ref
 DELETE FROM links USING unnest(:pipeline::text[], :ref::text[]) AS v (p, r)
 WHERE pipeline = v.p AND parent = v.r AND said_by = 0;
-
--- name: delete_links_of
--- params: pipeline ref
-DELETE FROM links USING unnest(:pipeline::text[], :ref::text[]) AS v (p, r)
-WHERE pipeline = v.p AND child = v.r AND said_by = 1;
 
 -- name: put_card
 -- params: id pipeline key collection sort value revision version expires_at
