@@ -167,6 +167,8 @@ class ShelfEntry:
     revision: int
     sort: int
     written_at: int
+    item: int | None = None
+    """The item it shows, where the store tells; a card's id may differ from its item's key."""
 
 
 class Shelf(Protocol):
