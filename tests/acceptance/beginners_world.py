@@ -42,9 +42,10 @@ def beginners_world(samples: Path, now_ms: Callable[[], int]) -> tuple[GitHub, E
     return world, expected
 
 
-def settings_for(url: str) -> first_issues.Settings:
+def settings_for(url: str, *, token: bool = True) -> first_issues.Settings:
     """Point the pipeline at a stand-in."""
-    return first_issues.Settings(github_url=url, list_url=url + LIST_PATH, token=SecretStr(TOKEN))
+    secret = SecretStr(TOKEN) if token else None
+    return first_issues.Settings(github_url=url, list_url=url + LIST_PATH, token=secret)
 
 
 def _add(world: GitHub, expected: Expected, place: int, entry: Entry, now_ms: int) -> None:

@@ -51,11 +51,11 @@ class Watch:
 
 
 @asynccontextmanager
-async def watching(database_url: str, samples: Path) -> AsyncIterator[Watch]:
+async def watching(database_url: str, samples: Path, *, token: bool = True) -> AsyncIterator[Watch]:
     clock = SystemClock().now_ms
     world, expected = beginners_world(samples, lambda: clock())
     async with StandIn(world.app) as server:
-        settings = settings_for(server.url)
+        settings = settings_for(server.url, token=token)
         engine = Engine(database_url, [first_issues.build(settings)], endpoints=first_issues.endpoints(settings))
         async with engine:
             clock = engine.now_ms
@@ -209,3 +209,25 @@ async def test_a_failing_repository_and_a_failing_issue_fail_alone_and_visibly(
         await engine.work_until_idle()
         assert engine.card("repos", "pandas-dev/pandas")["processing_status"] == "completed"  # type: ignore[index]
         assert engine.card("issues", "facebook/react/1")["processing_status"] == "completed"  # type: ignore[index]
+
+
+async def test_without_a_token_the_list_is_read_inside_the_quota(tmp_path: Path, samples: Path) -> None:
+    async with watching(f"sqlite:///{tmp_path / 'tidings.db'}", samples, token=False) as watch:
+        engine, world = watch.engine, watch.world
+        hours = 11
+        for _ in range(hours * 6):
+            await engine.discover_due()
+            await engine.work_until_idle()
+            engine.advance_clock(seconds=600)
+
+        cursor, mark, _ = engine.store.intake.cursor(SOURCE)
+        assert (cursor, len(mark["listed"])) == ({}, 222), "a pass ends before the next one begins"
+        states = engine.states("repo")
+        assert states["published"] > 20, "work goes on beside discovery"
+        assert sum(states.values()) == len(watch.expected.states)
+        refused = [call for call in world.calls if call.status == 403]
+        assert len(refused) <= hours, "the quota is respected, not run into"
+        asked = [call for call in world.calls if call.path.startswith("/repos")]
+        assert len(asked) <= (hours + 1) * 60
+        (budget,) = [each for each in engine.store.ledgers.today() if each.name == "first_issues.calls"]
+        assert (budget.limit, budget.spent > 0) == (1440, True)
