@@ -6,9 +6,12 @@ from collections.abc import Awaitable, Callable
 from functools import partial
 from typing import Any
 
+import msgspec
+
 from tidings.model.clock import rfc3339
 from tidings.model.pipeline import Pipeline
 from tidings.model.publication import Collection
+from tidings.model.views import ItemView
 from tidings.serve.filters import parameter_of, predicate, read_position, write_cursor
 from tidings.serve.hot import Hot
 from tidings.serve.operations import CURSOR, LIMIT_MAX, Call, Operation, Parameter
@@ -41,6 +44,20 @@ class Collections:
             if name == pipeline and reader.collection.kind == kind:
                 return reader
         return None
+
+    def card_id_of(self, view: ItemView) -> str:
+        """Return the id of an item's card, which its presenter chooses; most use the item's key."""
+        pipeline = self._parts.pipelines.get(view.item.pipeline)
+        present = pipeline.presenters.get(view.item.kind) if pipeline is not None else None
+        if pipeline is None or present is None or view.accepted is None:
+            return view.item.key
+        form = pipeline.workflows[view.item.kind].body
+        try:
+            body = msgspec.convert(view.accepted, form) if form is not None else view.accepted
+            shown = present(view.item.key, body)
+        except msgspec.ValidationError:
+            return view.item.key
+        return shown.id if shown is not None else view.item.key
 
     def operations(self) -> list[Operation]:
         """Declare the routes."""

@@ -82,7 +82,7 @@ class Feeds:
                 partial(self._feed, form),
                 f"A feed of any search, as {form}",
                 help="Newest first. Ids stay the same for ever; the entity tag changes only with the content.",
-                tag="feeds",
+                tag="syndication",
                 parameters=(known, QUERY, limit),
                 answer={"type": "object"} if form == "json" else {"type": "string"},
                 media_type=media_type,

@@ -24,7 +24,7 @@ and what helps. Lists take `limit` and `cursor` and return `next_cursor`. Reads 
 `operate`) is high enough."""
 _TAGS = {
     "search": "One query language, everywhere.",
-    "feeds": "A feed of any search.",
+    "syndication": "A feed of any search.",
     "operations": "What operators see and do.",
 }
 

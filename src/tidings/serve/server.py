@@ -27,6 +27,7 @@ from tidings.serve.operations import Call, Operation, bad_input
 from tidings.serve.pages.actions import Actions
 from tidings.serve.pages.docs import Docs
 from tidings.serve.pages.frame import Frame
+from tidings.serve.pages.item import ItemPage
 from tidings.serve.pages.now import Now
 from tidings.serve.pages.operating import Rooms
 from tidings.serve.pages.reading import Reading
@@ -49,7 +50,7 @@ def build(parts: Parts) -> Starlette:
     collections = Collections(parts)
     stream = Stream(parts)
     frame = Frame(parts, access)
-    reading = Reading(frame, collections)
+    item_page = ItemPage(frame, collections)
     machines = [
         *Health(parts).operations(),
         *Search(parts).operations(),
@@ -63,11 +64,11 @@ def build(parts: Parts) -> Starlette:
     people = [
         *frame.static.operations(),
         *Now(frame, collections).operations(),
-        *Rooms(frame, collections, reading).operations(),
+        *Rooms(frame, collections, item_page).operations(),
         *Actions(frame).operations(),
         *SigningIn(frame).operations(),
         *Docs(frame, openapi.document).operations(),
-        *reading.operations(),
+        *Reading(frame, collections, item_page).operations(),
     ]
 
     async def show(request: Request, problem: Problem, caller: Caller) -> Reply:

@@ -61,6 +61,7 @@ class Frame:
             "shell": wording.shell,
             "segment": wording.segment,
             "lines": wording.lines,
+            "coded": wording.coded,
             "marked": wording.marked_text,
             "safe_url": wording.safe_url,
             "host": wording.host_of,

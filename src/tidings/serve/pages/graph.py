@@ -13,7 +13,7 @@ from itertools import pairwise
 
 from markupsafe import Markup
 
-from tidings.model.workflow import ANY, Transition, Workflow, name_of
+from tidings.model.workflow import ANY, Transition, Workflow, leaves, name_of
 
 _HEIGHT, _CHAR, _SMALL, _PAD, _LINE = 52, 7.3, 6.0, 12, 13
 _ROW, _GAP, _BRANCH, _ASIDE = 150, 46, 70, 108
@@ -56,12 +56,13 @@ class _Box:
 
 @dataclass(frozen=True, slots=True)
 class _Line:
-    """How an arrow runs, where its words end (the lowest line's baseline), and to which side they stand."""
+    """How an arrow runs, and where its words stand: above `y`, or falling from there."""
 
     path: str
     x: float
     y: float
     anchor: str = "middle"
+    falls: bool = False
 
 
 def draw(workflow: Workflow, counts: Mapping[str, int], links: Mapping[str, str]) -> Markup:
@@ -88,11 +89,12 @@ def tone_of(workflow: Workflow, state: str) -> str:
 
 
 def spine_of(workflow: Workflow) -> list[str]:
-    """Return the longest way an item goes by itself, from the start."""
+    """Return the longest way an item goes without a person, from the start."""
+    moves = [t for t in workflow.transitions if t.trigger != "manual" and t.target not in workflow.failures]
 
     @cache
     def longest(state: str, seen: frozenset[str]) -> tuple[str, ...]:
-        ways = [t.target for t in workflow.automatic_from(state) if t.target not in seen]
+        ways = [t.target for t in moves if leaves(t, state) and t.target not in seen]
         return (state, *max((longest(target, seen | {target}) for target in ways), key=len, default=()))
 
     return list(longest(workflow.start, frozenset({workflow.start})))
@@ -162,8 +164,8 @@ class _Layout:
             self._put(box, "spine", x + gap, top + row * _ROW)
             box.row, box.place = row, place
             x = box.right
-        is_bowed = any(self._is_back(pair, spine) for pair in self._pairs)
-        return top + row * _ROW + _HEIGHT + (44 if is_bowed else 0)
+        lines = [len(_words(moves)) for pair, moves in self._pairs.items() if self._is_back(pair, spine)]
+        return top + row * _ROW + _HEIGHT + (34 + max(lines) * _LINE if lines else 0)
 
     def _has_skips(self, spine: list[str]) -> bool:
         places = {state: place for place, state in enumerate(spine)}
@@ -171,7 +173,7 @@ class _Layout:
 
     def _is_back(self, pair: tuple[str, str], spine: list[str]) -> bool:
         source, target = pair
-        return source in spine and target in spine and spine.index(target) < spine.index(source)
+        return source in spine and target in spine and spine.index(target) <= spine.index(source)
 
     def _place_branches(self, y: float) -> float:
         """Hang every other automatic way below the state it leaves, the rightmost first, so that no trunks cross."""
@@ -202,7 +204,8 @@ class _Layout:
 
 def _route(source: _Box, target: _Box) -> _Line:
     if source is target:
-        return _Line(_bow(source.center + 14, source.center - 14, source.y, -26), source.center, source.y - 32)
+        path = _bow(source.center - 14, source.center + 14, source.bottom, 26)
+        return _Line(path, source.center, source.bottom + 38, falls=True)
     if target.part == "branch":
         return _hang(source, target)
     if "aside" in (source.part, target.part) or source.part == "branch":
@@ -215,7 +218,7 @@ def _route(source: _Box, target: _Box) -> _Line:
     middle = (source.center + target.center) / 2
     if target.x > source.x:
         return _Line(_bow(source.center, target.center, source.y, -34), middle, source.y - 38)
-    return _Line(_bow(source.center, target.center, source.bottom, 26), middle, source.bottom + 34)
+    return _Line(_bow(source.center, target.center, source.bottom, 26), middle, source.bottom + 38, falls=True)
 
 
 def _bow(x1: float, x2: float, y: float, lift: float) -> str:
@@ -256,7 +259,7 @@ def _turn(source: _Box, target: _Box) -> _Line:
 
 def _arrow(line: _Line, moves: list[Transition]) -> Markup:
     words = _words(moves)
-    top = line.y - _LINE * (len(words) - 1)
+    top = line.y if line.falls else line.y - _LINE * (len(words) - 1)
     texts = Markup("").join(
         Markup('<text class="{}" x="{:.0f}" y="{:.0f}" text-anchor="{}">{}</text>').format(
             style, line.x, top + _LINE * number, line.anchor, text

@@ -19,7 +19,10 @@ from tidings.serve.pages.wording import count, lasting, shell, tidy
 from tidings.serve.replies import Reply
 
 HOUR_MS = 3_600_000
+DELIVERY = "delivery"
+"""Notices have a page of their own."""
 _LATEST = 10
+_FROM_ONE = 3
 _NEEDS_MAX = 20
 _UNHEALTHY = ("failing", "silent", "paused")
 
@@ -94,6 +97,8 @@ class Now:
         """Return the newest published cards across pipelines; replies and what is withdrawn stay below their roots."""
         found: list[tuple[int, Shape]] = []
         for (pipeline, _), reader in self._collections.readers.items():
+            if reader.collection.kind == DELIVERY:
+                continue
             listing = await reader.page(is_root, _LATEST, None)
             for each in listing.shown:
                 shape = Shape(
@@ -107,7 +112,18 @@ class Now:
                 found.append((shape.at or 0, shape))
         now = self._parts.clock.now_ms()
         found.sort(key=lambda pair: min(pair[0], now), reverse=True)
-        return [shape for _, shape in found[:_LATEST]]
+        return mixed([shape for _, shape in found], _LATEST)
+
+
+def mixed(shapes: list[Shape], limit: int) -> list[Shape]:
+    """Take the first ones, but let no pipeline fill the list while others have something to tell."""
+    places: dict[int, int] = {}
+    seen: dict[str, int] = {}
+    for index, shape in enumerate(shapes):
+        seen[shape.pipeline] = seen.get(shape.pipeline, 0) + 1
+        places[index] = (seen[shape.pipeline] - 1) // _FROM_ONE
+    chosen = sorted(range(len(shapes)), key=lambda index: (places[index], index))[:limit]
+    return [shapes[index] for index in sorted(chosen)]
 
 
 def is_root(card: Card) -> bool:

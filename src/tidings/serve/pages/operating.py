@@ -17,8 +17,8 @@ from tidings.serve.operations import CURSOR, Call, Operation, Parameter
 from tidings.serve.pages import graph
 from tidings.serve.pages.charts import levels, line_chart, slices, sparkline
 from tidings.serve.pages.frame import Frame, link_query
+from tidings.serve.pages.item import ItemPage
 from tidings.serve.pages.now import strip_of
-from tidings.serve.pages.reading import Reading
 from tidings.serve.pages.suits import Shape
 from tidings.serve.pages.wording import tidy
 from tidings.serve.problems import Problem
@@ -37,13 +37,13 @@ SPANS = {
 class Rooms:
     """The operators' pages."""
 
-    def __init__(self, frame: Frame, collections: Collections, reading: Reading) -> None:
+    def __init__(self, frame: Frame, collections: Collections, item_page: ItemPage) -> None:
         self._frame = frame
         self._parts = frame.parts
         self._read = frame.parts.executor.read
         self._desk = frame.parts.desk
         self._collections = collections
-        self._reading = reading
+        self._item_page = item_page
 
     def operations(self) -> list[Operation]:
         """Declare the routes."""
@@ -83,13 +83,14 @@ class Rooms:
         if view is None:
             raise Problem(404, "No such item.", helps="It may have been trimmed; `tidings items` lists what there is.")
         reader = self._collections.reader_of_kind(view.item.pipeline, view.item.kind)
-        entry = await reader.one(view.item.key) if reader is not None else None
+        card_id = self._collections.card_id_of(view)
+        entry = await reader.one(card_id) if reader is not None else None
         if reader is None or entry is None:
-            return await self._reading.show_item(call, None, None, view)
+            return await self._item_page.show(call, None, None, view)
         card = msgspec.json.decode(entry.value)
         root = self._parts.root_path
-        shape = Shape(reader.pipeline, reader.collection, view.item.key, card, sort=entry.sort, root=root)
-        return await self._reading.show_item(call, reader, shape, view)
+        shape = Shape(reader.pipeline, reader.collection, card_id, card, sort=entry.sort, root=root)
+        return await self._item_page.show(call, reader, shape, view)
 
     async def _sources(self, call: Call) -> Reply:
         views = await self._read(self._desk.sources)
@@ -162,17 +163,10 @@ class Rooms:
         views, channels = await asyncio.gather(
             self._read(self._desk.deliveries, limit=100, channel=call["channel"]), self._read(self._desk.channels)
         )
-        parents = {view.id: self._parent(view.pipeline, view.parent) for view in views}
+        parents = {view.id: self._item_page.href_of(view.pipeline, view.parent) for view in views}
         return await self._frame.page(
             call, "deliveries.html", views=views, channels=channels, chosen=call["channel"], parents=parents
         )
-
-    def _parent(self, pipeline: str, name: str) -> str | None:
-        kind, _, key = name.partition(":")
-        reader = self._collections.reader_of_kind(pipeline, kind)
-        if reader is None:
-            return None
-        return Shape(pipeline, reader.collection, key, {}, root=self._parts.root_path).href
 
     async def _alerts(self, call: Call) -> Reply:
         views = await self._read(self._desk.alerts, all_of_them=True)

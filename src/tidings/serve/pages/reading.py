@@ -14,22 +14,20 @@ from tidings.model.contracts import Hit
 from tidings.model.errors import BadInput
 from tidings.model.publication import Collection
 from tidings.model.query import parse
-from tidings.model.views import ItemView
 from tidings.serve.collections import Collections, missing
 from tidings.serve.filters import UNKNOWN, parameter_of, predicate, read_number, read_position, write_cursor
 from tidings.serve.operations import CURSOR, Call, Operation, Parameter
 from tidings.serve.pages.charts import Bar, stacked_bars
 from tidings.serve.pages.frame import Frame
+from tidings.serve.pages.item import ItemPage
 from tidings.serve.pages.now import is_root
 from tidings.serve.pages.suits import Shape, suit_of
 from tidings.serve.problems import Problem
 from tidings.serve.reading import Listing, Reader
 from tidings.serve.replies import Reply
 from tidings.serve.searching import OFFSET_MAX, marked
-from tidings.serve.threads import Place, read_thread
 
 PAGE = 40
-COMMENTS_MAX = 1_500
 HOUR_MS = 3_600_000
 SENTIMENTS = ("positive", "neutral", "negative", UNKNOWN)
 
@@ -37,8 +35,9 @@ SENTIMENTS = ("positive", "neutral", "negative", UNKNOWN)
 class Reading:
     """Lists, cards, threads, search."""
 
-    def __init__(self, frame: Frame, collections: Collections) -> None:
+    def __init__(self, frame: Frame, collections: Collections, item: ItemPage) -> None:
         self._frame = frame
+        self._item = item
         self._parts = frame.parts
         self._collections = collections
 
@@ -116,68 +115,17 @@ class Reading:
     async def _one(self, reader: Reader, call: Call) -> Reply:
         read, desk = self._parts.executor.read, self._parts.desk
         entry = await reader.one(call["id"])
-        view = await read(desk.find, reader.pipeline, reader.collection.kind, call["id"])
+        if entry is not None and entry.item is not None:
+            view = await read(desk.item, entry.item)
+        else:
+            view = await read(desk.find, reader.pipeline, reader.collection.kind, call["id"])
         if entry is None:
             if view is None:
                 raise missing(reader.collection)
             return Reply(b"", 303, None, {"Location": f"{self._parts.root_path}/items/{view.item.id}"})
         card = msgspec.json.decode(entry.value)
         shape = Shape(reader.pipeline, reader.collection, call["id"], card, sort=entry.sort, root=self._parts.root_path)
-        return await self.show_item(call, reader, shape, view)
-
-    async def show_item(self, call: Call, reader: Reader | None, shape: Shape | None, view: ItemView | None) -> Reply:
-        """Show an item: what a reader sees on the left, its life on the right."""
-        thread = None
-        if reader is not None and shape is not None and reader.collection.relation is not None:
-            thread = await read_thread(self._parts.executor, self._parts.links, reader, shape.id)
-        pipeline = self._parts.pipelines.get(reader.pipeline if reader else view.item.pipeline if view else "")
-        return await self._frame.page(
-            call,
-            "item.html",
-            pipeline=pipeline,
-            collection=reader.collection if reader is not None else None,
-            suit=shape.suit if shape is not None else "plain",
-            shape=shape,
-            view=view,
-            legs=legs_of(view) if view is not None else [],
-            comments=self._walk(reader, thread) if thread is not None and reader is not None else [],
-            hidden=max(0, thread.below - COMMENTS_MAX) if thread is not None else 0,
-            thread=thread,
-            options=await self._options(reader, shape),
-            replay_states=_replay_states(pipeline, view),
-            body_text=_pretty(view.accepted if view.accepted is not None else view.body) if view is not None else None,
-        )
-
-    async def _options(self, reader: Reader | None, shape: Shape | None) -> list[Shape]:
-        """Return a poll's options, in order."""
-        parts = [str(each) for each in (shape["parts"] or [])] if shape is not None else []
-        if reader is None or not parts:
-            return []
-        entries = await reader.many(parts)
-        return [
-            Shape(reader.pipeline, reader.collection, each, msgspec.json.decode(entries[each].value))
-            for each in parts
-            if each in entries
-        ]
-
-    def _walk(self, reader: Reader, root: Place) -> list[tuple[str, Place, Shape | None]]:
-        """Lay a tree out as steps that open and close places, so that no depth is too deep."""
-        steps: list[tuple[str, Place, Shape | None]] = []
-        waiting: list[tuple[str, Place]] = [("open", child) for child in reversed(root.children)]
-        opened = 0
-        while waiting:
-            what, place = waiting.pop()
-            if what == "close":
-                steps.append((what, place, None))
-                continue
-            if opened >= COMMENTS_MAX:
-                continue
-            opened += 1
-            shape = Shape(reader.pipeline, reader.collection, place.id, place.card, root=self._parts.root_path)
-            steps.append((what, place, shape))
-            waiting.append(("close", place))
-            waiting += [("open", child) for child in reversed(place.children)]
-        return steps
+        return await self._item.show(call, reader, shape, view)
 
     async def _search(self, call: Call) -> Reply:
         text, within = (call["q"] or "").strip(), call["pipeline"] or None
@@ -250,40 +198,3 @@ def mood_bars(moods: Sequence[tuple[int, str]], now_ms: int) -> list[Bar]:
 def _bar_label(at: int, size: int) -> str:
     moment = datetime.fromtimestamp(at / 1000, UTC)
     return f"{moment:%H}:00" if size == HOUR_MS else f"{moment.day} {moment:%b}"
-
-
-def legs_of(view: ItemView) -> list[dict[str, Any]]:
-    """Return the life line's rows, newest first, each with the time since the one before."""
-    legs = []
-    before: int | None = None
-    for step in view.life:
-        legs.append(
-            {
-                "step": step,
-                "since": None if before is None else max(0, step.at - before) / 1000,
-                "tone": _tone(step.ended, step.kind),
-            }
-        )
-        before = step.at
-    return legs[::-1]
-
-
-def _tone(ended: str, kind: str) -> str:
-    if ended in ("dead", "failed"):
-        return "bad"
-    if ended in ("retried", "postponed") or kind == "swept":
-        return "wait"
-    if ended in ("parked", "rejected"):
-        return "parked"
-    return "good" if ended in ("advanced", "born", "published", "sent") else "plain"
-
-
-def _replay_states(pipeline: Any, view: ItemView | None) -> list[str]:
-    if pipeline is None or view is None:
-        return []
-    workflow = pipeline.workflows.get(view.item.kind)
-    return [state for state in workflow.states if workflow.automatic_from(state)] if workflow is not None else []
-
-
-def _pretty(body: Any) -> str:
-    return msgspec.json.format(msgspec.json.encode(body), indent=2).decode()[:60_000]

@@ -146,6 +146,11 @@ def marked_text(html: str) -> Markup:
     return Markup(_INVISIBLE.sub("", html))  # noqa: S704  # escaped there, marks added behind
 
 
+def coded(text: Any) -> Markup:
+    """Return plain text with what stands between backticks as code."""
+    return Markup(re.sub("`([^`]+)`", r"<code>\1</code>", str(escape(tidy(text)))))  # noqa: S704  # just escaped
+
+
 def lines(text: Any) -> Markup:
     """Return plain text with its paragraphs kept."""
     parts = [part.strip() for part in re.split(r"\n\s*\n", tidy(text, 50_000)) if part.strip()]
