@@ -101,18 +101,26 @@ class SqliteDatabase:
         """Open a writing transaction, or join the one this thread is in by a savepoint."""
         with self._turn, translated(self.path):
             opening, closing, undoing = _BEGIN if self._depth == 0 else _JOIN
+            if self._depth:
+                self._refuse_undone()
             self._writer.execute(opening)
             self._depth += 1
             try:
-                yield self._writer_tx
+                try:
+                    yield self._writer_tx
+                finally:
+                    self._depth -= 1
+                self._refuse_undone()
+                self._writer.execute(closing)
             except BaseException:
-                self._depth -= 1
-                # A full disk or a lost file may have ended the transaction already.
                 if self._writer.in_transaction:
                     self._writer.execute(undoing)
                 raise
-            self._depth -= 1
-            self._writer.execute(closing)
+
+    def _refuse_undone(self) -> None:
+        """A full disk makes SQLite undo the whole transaction by itself: nothing more may be written as if in it."""
+        if not self._writer.in_transaction:
+            raise StoreUnavailable(f"{Path(self.path).name} undid the transaction; is the disk full?")
 
     @contextmanager
     def reading(self) -> Iterator[Tx]:
@@ -185,7 +193,9 @@ def translated(path: str) -> Iterator[None]:
             f"{name} cannot be opened; does its folder exist, and may this user write there?"
         ) from error
     except (apsw.CorruptError, apsw.NotADBError) as error:
-        raise StoreUnavailable(f"{name} is damaged or no database; restore it: tidings restore BACKUP") from error
+        raise StoreUnavailable(
+            f"{name} is damaged or no database; move it away and bring back the last backup: tidings restore BACKUP"
+        ) from error
     except apsw.BusyError as error:
         raise StoreUnavailable(f"{name} was locked by another process for more than 5 s") from error
     except apsw.IOError as error:
