@@ -255,6 +255,8 @@ class StoreDesk:
             return f"{parked} {names}, due {rfc3339(item.due_at)}."
         if item.state in workflow.terminal:
             return "Nothing: it is finished."
+        if item.standing == "parked":
+            return f"A person: it is parked ({item.cause}). `tidings dead revive {item.id}` lets it go on."
         return "A person: " + (", ".join(t.name for t in workflow.by_hand_from(item.state)) or "nothing is possible")
 
     def transition(self, item: int, name: str, *, actor: str, reason: str) -> ItemView:

@@ -88,8 +88,10 @@ class Operations:
     def revive(
         self, *, item: int | None = None, pipeline: str | None = None, cause: str | None = None, actor: str
     ) -> int:
-        """Bring dead letters back into the state they stand in; a parked or rejected item only when named itself."""
-        standings = "('dead', 'parked', 'rejected')" if item is not None else "('dead')"
+        """Bring dead letters back where they stand; parked items only by their cause, or as a rejected one by name."""
+        standings = "('dead', 'parked')" if cause is not None else "('dead')"
+        if item is not None:
+            standings = "('dead', 'parked', 'rejected')"
         sql = f"SELECT id, pipeline, kind, state, lease_token FROM items WHERE standing IN {standings}"  # noqa: S608
         values: dict[str, object] = {}
         for name, value in (("id", item), ("pipeline", pipeline), ("cause", cause)):
