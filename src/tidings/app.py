@@ -130,7 +130,7 @@ def wiring_from(settings: Settings, **changes: Any) -> Wiring:
         "user_agent": settings.user_agent or USER_AGENT,
         "obey_robots": settings.obey_robots,
         "per_host_delay_seconds": settings.per_host_delay_seconds,
-        "loopback_allowed": frozenset(_host_and_port(each) for each in settings.loopback_allowed),
+        "loopback_allowed": loopback_places(settings),
         "thresholds": Thresholds(
             waiting_to_summarize=settings.alerts.waiting_to_summarize,
             waiting_to_announce=settings.alerts.waiting_to_announce,
@@ -155,7 +155,13 @@ def _check_channels(wiring: Wiring) -> None:
             raise Misconfigured(f"notifiers: two channels are called {spec.name!r}; routes could not tell them apart")
         if spec.kind == "discord":
             try:
-                Discord(spec.address, spec.name, _Nothing(), hosts=_hosts(wiring), username=spec.username)
+                Discord(
+                    spec.address,
+                    spec.name,
+                    _Nothing(),
+                    hosts=discord_hosts(wiring.loopback_allowed),
+                    username=spec.username,
+                )
             except Misconfigured as error:
                 said = str(error).removeprefix(f"discord:{spec.name}: ")
                 raise Misconfigured(f"notifiers.discord.{spec.name}: {said}") from None
@@ -183,9 +189,10 @@ def _check_address(key: str, address: str) -> None:
         raise Misconfigured(f"{key}: {error}") from None
 
 
-def _host_and_port(address: str) -> tuple[str, int]:
-    host, _, port = address.rpartition(":")
-    return host.strip("[]"), int(port)
+def loopback_places(settings: Settings) -> frozenset[tuple[str, int]]:
+    """Return the exact addresses on this machine that pages and webhooks may have."""
+    parts = (address.rpartition(":") for address in settings.loopback_allowed)
+    return frozenset((host.strip("[]"), int(port)) for host, _, port in parts)
 
 
 def _password(url: str) -> str | None:
@@ -410,7 +417,7 @@ class App:
     def _web(self, wiring: Wiring) -> Web:
         addresses = [*wiring.endpoints, *([wiring.ai.base_url] if wiring.ai else [])]
         addresses += [
-            Discord(spec.address, spec.name, _Nothing(), hosts=_hosts(wiring)).origin
+            Discord(spec.address, spec.name, _Nothing(), hosts=discord_hosts(wiring.loopback_allowed)).origin
             for spec in wiring.channels
             if spec.kind == "discord"
         ]
@@ -442,7 +449,9 @@ class App:
     def _channel(self, spec: ChannelSpec) -> Channel:
         if spec.kind == "apprise":
             return Channel(spec.name, Apprise(spec.address, spec.name), policy=spec.policy)
-        notifier = Discord(spec.address, spec.name, self.web, hosts=_hosts(self.wiring), username=spec.username)
+        notifier = Discord(
+            spec.address, spec.name, self.web, hosts=discord_hosts(self.wiring.loopback_allowed), username=spec.username
+        )
         return Channel(spec.name, notifier, policy=spec.policy, limiter=notifier.limiter)
 
     def _work_came(self) -> None:
@@ -466,10 +475,9 @@ class App:
         return closed_for_ms
 
 
-def _hosts(wiring: Wiring) -> frozenset[str]:
-    return (
-        HOSTS | {f"{host}:{port}" for host, port in wiring.loopback_allowed} | {h for h, _ in wiring.loopback_allowed}
-    )
+def discord_hosts(loopback_allowed: frozenset[tuple[str, int]]) -> frozenset[str]:
+    """Return the hosts a webhook may have: Discord's own, and stand-ins on this machine."""
+    return HOSTS | {f"{host}:{port}" for host, port in loopback_allowed} | {host for host, _ in loopback_allowed}
 
 
 class _StoreClock:

@@ -12,6 +12,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from tidings.model.clock import rfc3339
+from tidings.model.errors import BadInput, Misconfigured, TidingsError
 from tidings.watch.logs import redact
 
 PLAIN_WIDTH = 200
@@ -51,6 +52,11 @@ def fail(message: str, code: int = 2) -> NoReturn:
     """End with a message on stderr: 1 for a failed check, 2 for bad input or configuration."""
     sys.stderr.write(f"tidings: {redact_lines(message)}\n")
     raise SystemExit(code)
+
+
+def end(error: TidingsError) -> NoReturn:
+    """End with an error's message: 2 where what was asked or configured is wrong, else 1."""
+    fail(str(error), 2 if isinstance(error, BadInput | Misconfigured) else 1)
 
 
 def redact_lines(text: str) -> str:

@@ -12,7 +12,7 @@ from rich.progress import Progress, SpinnerColumn, TextColumn
 
 from tidings.app import App, run_loops
 from tidings.cli.output import console, fail, say, show_json, show_table
-from tidings.cli.serving import serve_loop
+from tidings.cli.serving import refuse_open_bind, serve_loop
 from tidings.cli.shared import (
     ConfigOption,
     JsonOption,
@@ -58,12 +58,14 @@ def run(
         routes = tuple(r for r in wiring.routes if r.pipeline in pipeline)
         wiring = wiring_of(config, pipelines=chosen, routes=routes)
     logs.set_up("json" if log_format == "json" else "human")
+    if role in ("all", "serve"):
+        refuse_open_bind(wiring.database_url, settings.server.host)
 
     async def use(app: App) -> None:
         stop = stop_on_signals()
         await run_loops(await loops_for(app, role, settings.server.model_dump()), stop)
 
-    run_app(wiring, use)
+    run_app(wiring, use, stays=True)
 
 
 async def loops_for(app: App, role: str, server: dict[str, Any], *, is_demo: bool = False) -> list[Loop]:
@@ -103,7 +105,7 @@ def work(
         else:
             await run_loops([worker.run, app.sweeper.run, app.listen], stop)
 
-    run_app(wiring, use)
+    run_app(wiring, use, stays=True)
 
 
 def discover(

@@ -18,7 +18,13 @@ from tidings.discover.upload import read_lines
 from tidings.model.errors import Misconfigured
 from tidings.serve.parts import Parts
 from tidings.serve.server import build
+from tidings.store.checks import has_token
 from tidings.store.migrate import check_schema
+
+OPEN_BIND = (
+    "server.host: {host} is open to others and no token exists; `tidings token create --scope read` first, "
+    "or listen on 127.0.0.1"
+)
 
 
 async def serve_loop(
@@ -28,10 +34,7 @@ async def serve_loop(
     host, port = server["host"], server["port"]
     loopback = is_loopback(host)
     if not loopback and not await app.executor.read(app.store.desk.has_tokens):
-        raise Misconfigured(
-            f"server.host {host} is open to others and no token exists; `tidings token create --scope read` first, "
-            "or listen on 127.0.0.1"
-        )
+        raise Misconfigured(OPEN_BIND.format(host=host))
     application = build(parts_of(app, server, loopback=loopback, is_demo=is_demo))
     try:
         listener = socket.create_server((host, port), reuse_port=False)
@@ -60,6 +63,12 @@ async def serve_loop(
         await task
 
     return serve
+
+
+def refuse_open_bind(database_url: str, host: str) -> None:
+    """Refuse, before anything is written, to listen for others while no token exists."""
+    if not is_loopback(host) and not has_token(database_url):
+        raise Misconfigured(OPEN_BIND.format(host=host))
 
 
 def parts_of(app: App, server: dict[str, Any], *, loopback: bool, is_demo: bool = False) -> Parts:

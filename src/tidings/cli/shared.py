@@ -4,22 +4,25 @@ from __future__ import annotations
 
 import asyncio
 import getpass
+import logging
 import signal
 from collections.abc import Callable, Coroutine, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import Annotated, Any, TypeVar
 
 import typer
 
 from tidings.app import App, Wiring, wiring_from
-from tidings.cli.output import fail
+from tidings.cli.output import end
 from tidings.config import Settings, load
-from tidings.model.errors import BadInput, TidingsError
+from tidings.model.errors import Misconfigured, StoreUnavailable, TidingsError
 from tidings.model.pipeline import Pipeline
-from tidings.store.database import connect
+from tidings.store.checks import marked, vet
+from tidings.store.database import Database, connect
 from tidings.store.migrate import migrate
 from tidings.store.store import Store, open_store
+from tidings.watch.logs import event
 
 T = TypeVar("T")
 
@@ -35,7 +38,7 @@ def settings_from(config: Path | None) -> Settings:
     try:
         return load(config)
     except TidingsError as error:
-        fail(str(error))
+        end(error)
 
 
 def wiring_of(config: Path | None, **changes: Any) -> Wiring:
@@ -44,7 +47,7 @@ def wiring_of(config: Path | None, **changes: Any) -> Wiring:
     try:
         return wiring_from(settings, **changes)
     except TidingsError as error:
-        fail(str(error))
+        end(error)
 
 
 @contextmanager
@@ -55,20 +58,25 @@ def opened_store(config: Path | None) -> Iterator[tuple[Store, dict[str, Pipelin
         pipelines = with_delivery_kinds(wiring)
         database = connect(wiring.database_url, durability=wiring.durability)
         try:
-            migrate(database)
+            bring_up_to_date(database)
             channels = {spec.name: spec.kind for spec in wiring.channels}
             yield open_store(database, pipelines, channels=channels), pipelines
         finally:
             database.close()
-    except BadInput as error:
-        fail(str(error))
     except TidingsError as error:
-        fail(str(error), 1)
+        end(error)
+
+
+def bring_up_to_date(database: Database) -> list[int]:
+    """Apply the missing migrations; a newer or altered schema is the database's fault, not the configuration's."""
+    try:
+        return migrate(database)
+    except Misconfigured as error:
+        raise StoreUnavailable(str(error)) from None
 
 
 def with_delivery_kinds(wiring: Wiring) -> dict[str, Pipeline]:
     """Return the pipelines with their delivery kinds, for commands that only look."""
-    from tidings.model.errors import Misconfigured
     from tidings.model.outcome import Outcome
     from tidings.model.workflow import Work
     from tidings.publish.deliveries import with_deliveries
@@ -79,19 +87,23 @@ def with_delivery_kinds(wiring: Wiring) -> dict[str, Pipeline]:
     return {p.name: with_deliveries(p, send) if p.announce else p for p in wiring.pipelines}
 
 
-def run_app(wiring: Wiring, use: Callable[[App], Coroutine[Any, Any, T]]) -> T:
-    """Open the application, use it, close it; mistakes end with a message."""
+def run_app(wiring: Wiring, use: Callable[[App], Coroutine[Any, Any, T]], *, stays: bool = False) -> T:
+    """Open the application, use it, close it; mistakes end with a message.
+
+    A process that `stays` looks at the database before anything is written, and leaves a mark while it works.
+    """
 
     async def main() -> T:
         async with App(wiring) as app:
-            return await use(app)
+            with marked(app.database) if stays else nullcontext():
+                return await use(app)
 
     try:
+        for note in vet(wiring.database_url) if stays else ():
+            event(note, level=logging.WARNING)
         return asyncio.run(main())
-    except BadInput as error:
-        fail(str(error))
     except TidingsError as error:
-        fail(str(error), 1)
+        end(error)
 
 
 def stop_on_signals() -> asyncio.Event:

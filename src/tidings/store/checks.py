@@ -39,6 +39,33 @@ def vet(url: str) -> list[str]:
     return []
 
 
+def has_token(url: str) -> bool:
+    """Tell, without writing, whether a database holds a token that is not revoked."""
+    asked = "SELECT 1 FROM tokens WHERE revoked_at IS NULL LIMIT 1"
+    if url.startswith(SQLITE):
+        return _has_token(Path(url.removeprefix(SQLITE)), asked)
+    database = connect(url)
+    try:
+        if check_schema(database) is not None:
+            return False
+        with database.reading() as tx:
+            return bool(tx.sql(asked, {}))
+    finally:
+        database.close()
+
+
+def _has_token(file: Path, asked: str) -> bool:
+    if not file.exists():
+        return False
+    connection = open_read_only(file)
+    try:
+        with translated(str(file)):
+            known = list(connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'tokens'"))
+            return bool(known) and bool(list(connection.execute(asked)))
+    finally:
+        connection.close()
+
+
 def _vet_file(file: Path) -> list[str]:
     size = file.stat().st_size if file.exists() else None
     if size is None:

@@ -99,6 +99,21 @@ def endpoints(settings: Settings) -> tuple[str, ...]:
     return tuple(url for key, url in keyed if key is not None)
 
 
+def advice(settings: Settings) -> list[str]:
+    """Say what an operator could improve."""
+    keyed = (
+        (settings.newsdata_key, "NEWSDATA_KEY", "NewsData.io: many more outlets, free plan with 200 credits a day"),
+        (
+            settings.apitube_key,
+            "APITUBE_KEY",
+            "APITube: more outlets, and sentiments, free plan with 100 credits a day",
+        ),
+    )
+    return [
+        f"TIDINGS_PIPELINES__BITCOIN_NEWS__{name} would add {service}" for key, name, service in keyed if key is None
+    ]
+
+
 def _sources(settings: Settings) -> list[Source]:
     keep_days = settings.id_index_days + REMEMBERED_DAYS
     found: list[Source] = []

@@ -1,0 +1,204 @@
+"""Commands that keep what there is: export, backup, restore, db."""
+
+from __future__ import annotations
+
+import csv
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import asdict
+from pathlib import Path
+from typing import Annotated, Any
+
+import msgspec
+import typer
+from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn
+
+from tidings.cli.output import console, end, fail, moment, say, show_json
+from tidings.cli.shared import ConfigOption, JsonOption, bring_up_to_date, opened_store, wiring_of
+from tidings.model.errors import TidingsError
+from tidings.model.pipeline import Pipeline
+from tidings.model.publication import Collection
+from tidings.store.backup import Progress as Told
+from tidings.store.backup import verify, write_backup
+from tidings.store.checks import vet
+from tidings.store.database import Database, connect
+from tidings.store.restore import PARKED, restore_backup
+from tidings.store.store import Store
+
+PANEL = "Keep"
+PAGE = 500
+FORMULA = ("=", "+", "-", "@", "\t", "\r")
+"""A spreadsheet would take a cell that begins so for a formula."""
+
+
+def add_to(app: typer.Typer) -> None:
+    """Add these commands."""
+    for command in (export, backup, restore):
+        app.command(rich_help_panel=PANEL)(command)
+    db = typer.Typer(help="The database: bring its schema up to date, rebuild what readers see.", no_args_is_help=True)
+    db.command("migrate")(migrate)
+    rebuild = typer.Typer(help="Write shelf and search index anew from the items.", no_args_is_help=True)
+    rebuild.command("shelf")(rebuild_all)
+    rebuild.command("index")(rebuild_all)
+    db.add_typer(rebuild, name="rebuild")
+    app.add_typer(db, name="db", rich_help_panel=PANEL)
+
+
+def export(
+    pipeline: Annotated[str, typer.Argument()],
+    config: ConfigOption = None,
+    form: Annotated[str, typer.Option("--format", help="jsonl or csv.")] = "jsonl",
+    collection: Annotated[str | None, typer.Option(help="Only this collection, such as articles.")] = None,
+) -> None:
+    """Write everything published to standard output, newest first."""
+    if form not in ("jsonl", "csv"):
+        fail(f"--format {form!r}: use jsonl or csv")
+    with opened_store(config) as (store, pipelines):
+        if pipeline not in pipelines:
+            fail(f"pipeline {pipeline!r} is not on; on are {', '.join(pipelines) or 'none'}")
+        chosen = _chosen(pipelines[pipeline], collection)
+        if form == "csv":
+            if len(chosen) > 1:
+                fail(f"a table holds one collection; add --collection {' or '.join(c.name for c in chosen)}")
+            _write_csv(store, pipeline, chosen[0])
+        else:
+            _write_lines(store, pipeline, chosen)
+
+
+def _chosen(pipeline: Pipeline, name: str | None) -> list[Collection]:
+    # What was announced is no content; it is written only when asked for.
+    chosen = [c for c in pipeline.collections if c.name == name or (name is None and c.kind != "delivery")]
+    if not chosen:
+        fail(f"{pipeline.name} publishes no {name!r}; it has {', '.join(c.name for c in pipeline.collections)}")
+    return chosen
+
+
+def _cards(store: Store, pipeline: str, collection: str) -> Iterator[bytes]:
+    after: tuple[int, str] | None = None
+    while page := store.shelf.newest(pipeline, collection, limit=PAGE, after=after):
+        yield from (entry.value for entry in page)
+        after = (page[-1].sort, page[-1].key)
+
+
+def _write_lines(store: Store, pipeline: str, chosen: list[Collection]) -> None:
+    for collection in chosen:
+        # Where there are several, each line says which it belongs to.
+        mark = b'{"collection":%s,' % msgspec.json.encode(collection.name) if len(chosen) > 1 else b"{"
+        for card in _cards(store, pipeline, collection.name):
+            sys.stdout.buffer.write(mark + card[1:] + b"\n")
+    sys.stdout.buffer.flush()
+
+
+def _write_csv(store: Store, pipeline: str, collection: Collection) -> None:
+    columns = list(collection.card.__struct_fields__)
+    sys.stdout.reconfigure(encoding="utf-8", newline="")  # type: ignore[union-attr]
+    table = csv.writer(sys.stdout)
+    table.writerow(columns)
+    for card in _cards(store, pipeline, collection.name):
+        values = msgspec.json.decode(card)
+        table.writerow([_cell(values.get(column)) for column in columns])
+    sys.stdout.flush()
+
+
+def _cell(value: Any) -> Any:
+    if isinstance(value, (dict, list)):
+        return msgspec.json.encode(value).decode()
+    if isinstance(value, str) and value.startswith(FORMULA):
+        return f"'{value}"
+    return value
+
+
+def backup(
+    file: Annotated[Path, typer.Argument(help="Where to; a SQLite file, whatever the database.")],
+    config: ConfigOption = None,
+    force: Annotated[bool, typer.Option("--force", help="Replace an existing file.")] = False,
+    as_json: JsonOption = False,
+) -> None:
+    """Write a verified backup while everything goes on running."""
+    with _database(config) as database, _bar("backing up", as_json) as told:
+        bring_up_to_date(database)
+        done = write_backup(database, file, replace=force, progress=told)
+    if as_json:
+        show_json(asdict(done))
+        return
+    say(f"{file}: {done.items} items as of {moment(done.taken_at)}, {done.size_bytes / 1e6:.1f} MB, checked")
+    say("It holds no secret of the configuration; keep tidings.toml and the environment's secrets too.")
+
+
+def restore(
+    file: Annotated[Path, typer.Argument(help="A backup made by tidings backup.")],
+    config: ConfigOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Bring a backup back into an empty database; nothing is sent by itself afterwards."""
+    verify(file)
+    vet(wiring_of(config).database_url)
+    with _database(config) as database, _bar("restoring", as_json) as told:
+        done = restore_backup(file, database, progress=told)
+        name = database.describe()
+    if as_json:
+        show_json(asdict(done))
+        return
+    taken = moment(done.taken_at)
+    say(f"{name} holds {done.items} items as of {taken} ({done.rows} rows). {done.leases} leases were ended.\n")
+    say(f"What happened after {taken} is not in it:")
+    say("  missing: what was uploaded since; whoever sent it must send it again")
+    say("  healed: what sources brought since; they are read again from where they stood then")
+    say(f"  repeated: work on the {done.unfinished} items that were not finished, and what they announce when they are")
+    if done.deliveries_parked:
+        say(f"\n{done.deliveries_parked} notices were not sent then and may have been since. They are parked:")
+        say("  tidings items --standing parked                shows them")
+        say("  tidings dead revive ITEM                       sends one")
+        say(f'  tidings dead revive --cause "{PARKED}"   sends all')
+
+
+def migrate(config: ConfigOption = None, as_json: JsonOption = False) -> None:
+    """Bring the schema up to date; every command that opens the database does the same."""
+    with _database(config) as database:
+        applied = bring_up_to_date(database)
+        name = database.describe()
+    if as_json:
+        show_json({"applied": applied})
+        return
+    say(f"{name}: {f'applied {applied}' if applied else 'the schema is up to date'}")
+
+
+def rebuild_all(config: ConfigOption = None, as_json: JsonOption = False) -> None:
+    """Write shelf and search index anew from the items; both are rebuilt together."""
+    with opened_store(config) as (store, _), _bar("rebuilding", as_json) as told:
+        total = sum(sum(view.states.values()) for view in store.desk.status().pipelines.values())
+        done = 0
+
+        def count(items: int) -> None:
+            nonlocal done
+            done += items
+            told(done, max(total, done))
+
+        shown = store.rebuilder.rebuild(progress=count)
+    if as_json:
+        show_json({"shown": shown})
+        return
+    say(f"{shown} items are on the shelf and in the index again")
+
+
+@contextmanager
+def _database(config: Path | None) -> Iterator[Database]:
+    wiring = wiring_of(config)
+    try:
+        database = connect(wiring.database_url, durability=wiring.durability)
+        try:
+            yield database
+        finally:
+            database.close()
+    except TidingsError as error:
+        end(error)
+
+
+@contextmanager
+def _bar(what: str, quiet: bool) -> Iterator[Told]:
+    """Show a bar on a terminal; elsewhere nothing."""
+    columns = (TextColumn("{task.description}"), BarColumn(), TaskProgressColumn())
+    with Progress(*columns, console=console, transient=True, disable=quiet or not console.is_terminal) as bar:
+        task = bar.add_task(what, total=None)
+        yield lambda done, total: bar.update(task, completed=done, total=total)
