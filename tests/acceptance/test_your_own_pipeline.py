@@ -1,0 +1,139 @@
+"""Builds the pipeline of docs/your-own-pipeline.md by following that page, and runs it."""
+
+from __future__ import annotations
+
+import re
+import sys
+import tomllib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+from starlette.routing import Route as Path_
+from tests.engine import Engine
+
+from tidings import config
+from tidings.app import wiring_from
+from tidings.model.errors import Misconfigured
+from tidings.sample.serving import StandIn
+
+PAGE = Path(__file__).resolve().parents[2] / "docs" / "your-own-pipeline.md"
+BLOCK = re.compile(r"^`([\w./]+)`\n\n```\w+\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+NAME = "harbor_notices"
+
+
+@pytest.fixture
+def installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """Write down every file of the page and install the package the way an installer would."""
+    blocks = dict(BLOCK.findall(PAGE.read_text("utf-8")))
+    assert set(blocks) == {
+        *(f"{NAME}/{name}.py" for name in ("__init__", "notice", "source", "work")),
+        "pyproject.toml",
+        "tidings.toml",
+    }
+    for name, text in blocks.items():
+        file = tmp_path / name
+        file.parent.mkdir(exist_ok=True)
+        file.write_text(text, "utf-8")
+    project = tomllib.loads(blocks["pyproject.toml"])["project"]
+    information = tmp_path / f"{project['name'].replace('-', '_')}-{project['version']}.dist-info"
+    information.mkdir()
+    (information / "METADATA").write_text(
+        f"Metadata-Version: 2.1\nName: {project['name']}\nVersion: {project['version']}\n"
+    )
+    points = project["entry-points"]["tidings.pipelines"]
+    lines = [f"{name} = {target}" for name, target in points.items()]
+    (information / "entry_points.txt").write_text("\n".join(["[tidings.pipelines]", *lines]) + "\n")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    yield tmp_path
+    for name in [name for name in sys.modules if name.partition(".")[0] == NAME]:
+        del sys.modules[name]
+
+
+class Office:
+    """The harbor office's service."""
+
+    def __init__(self) -> None:
+        self.notices: list[Any] = [
+            {
+                "id": 1,
+                "title": "North berth closed",
+                "text": "Dredging until noon.",
+                "berth": "north",
+                "posted_ms": 1000,
+            },
+            {
+                "id": 2,
+                "title": "Fuel barge moved",
+                "text": "It lies at pier 4 now.",
+                "berth": "south",
+                "posted_ms": 2000,
+            },
+            {"id": 3, "title": "Silence", "text": " ", "berth": "south", "posted_ms": 3000},
+            {"id": 4, "title": "No text"},
+        ]
+        self.app = Starlette(routes=[Path_("/notices.json", self._serve)])
+
+    async def _serve(self, request: Request) -> Response:
+        return JSONResponse(self.notices)
+
+
+async def test_the_page_builds_a_pipeline_that_works(installed: Path, database_url: str) -> None:
+    office = Office()
+    async with StandIn(office.app) as server:
+        text = (installed / "tidings.toml").read_text()
+        written = text.replace("https://harbor.example", server.url)
+        (installed / "tidings.toml").write_text(f'database_url = "{database_url}"\n{written}')
+        settings = config.load(installed / "tidings.toml", {})
+        assert settings.pipelines[NAME].every == 600
+        wiring = wiring_from(settings)
+        engine = Engine(database_url, wiring.pipelines, endpoints=wiring.endpoints)
+        async with engine:
+            (run,) = await engine.discover()
+            await engine.work_until_idle()
+            assert (run.error, run.new, run.rejected) == (None, 3, 1)
+            assert engine.states("notice") == {"published": 2, "found": 1}
+            assert [row.key for row in engine.desk.items(standing="rejected")] == ["3"]
+            assert engine.card("notices", "1") == {
+                "id": "1",
+                "title": "North berth closed",
+                "summary": "Dredging until noon.",
+                "berth": "north",
+                "is_urgent": True,
+            }
+            assert [hit.key for hit in engine.search("berth:north closed")] == ["1"]
+
+            office.notices[0]["text"] = "Dredging until three."
+            (run,) = await engine.discover()
+            await engine.work_until_idle()
+            assert (run.new, run.changed, run.unchanged) == (0, 1, 2)
+            card = engine.card("notices", "1")
+            assert card is not None
+            assert card["summary"] == "Dredging until three."
+
+
+def test_a_misspelled_setting_is_refused_with_the_nearest_name(installed: Path) -> None:
+    file = installed / "tidings.toml"
+    file.write_text(f'[pipelines.{NAME}]\nevrey = "10 min"\n')
+
+    with pytest.raises(Misconfigured, match="every"):
+        config.load(file, {})
+
+
+def test_the_page_and_the_rooms_agree(installed: Path) -> None:
+    allowed = (
+        "tidings.model",
+        "tidings.net",
+        "tidings.watch",
+        "tidings.discover",
+        "tidings.process",
+        "tidings.publish",
+    )
+    for file in (installed / NAME).glob("*.py"):
+        for line in file.read_text().splitlines():
+            if line.startswith(("from tidings", "import tidings")):
+                assert line.split()[1].startswith(allowed), line
