@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 
-from tidings.serve.operating import VIEWS
+from tidings.serve.looking import VIEWS
 from tidings.serve.operations import Body, Call, Operation, Parameter
 from tidings.serve.parts import Parts
 from tidings.serve.problems import MEDIA_TYPE, SCHEMA, TITLES, example

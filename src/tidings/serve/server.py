@@ -16,13 +16,14 @@ from starlette.types import Message, Receive, Scope, Send
 
 from tidings.model.errors import BadInput, StoreUnavailable
 from tidings.serve.access import Access, Caller
+from tidings.serve.acting import Acting
 from tidings.serve.collections import Collections
 from tidings.serve.cors import Cors
 from tidings.serve.feeds import Feeds
 from tidings.serve.health import Health
 from tidings.serve.hot import Hot
+from tidings.serve.looking import Looking
 from tidings.serve.openapi import OpenApi
-from tidings.serve.operating import Operating
 from tidings.serve.operations import Call, Operation, bad_input
 from tidings.serve.pages.actions import Actions
 from tidings.serve.pages.docs import Docs
@@ -55,7 +56,8 @@ def build(parts: Parts) -> Starlette:
         *Health(parts).operations(),
         *Search(parts).operations(),
         *Uploads(parts).operations(),
-        *Operating(parts).operations(),
+        *Looking(parts).operations(),
+        *Acting(parts).operations(),
         *stream.operations(),
         *Feeds(parts, collections).operations(),
         *collections.operations(),

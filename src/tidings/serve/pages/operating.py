@@ -18,7 +18,7 @@ from tidings.serve.pages import graph
 from tidings.serve.pages.charts import levels, line_chart, slices, sparkline
 from tidings.serve.pages.frame import Frame, link_query
 from tidings.serve.pages.item import ItemPage
-from tidings.serve.pages.now import strip_of
+from tidings.serve.pages.now import DELIVERY, strip_of
 from tidings.serve.pages.suits import Shape
 from tidings.serve.pages.wording import tidy
 from tidings.serve.problems import Problem
@@ -85,7 +85,7 @@ class Rooms:
         reader = self._collections.reader_of_kind(view.item.pipeline, view.item.kind)
         card_id = self._collections.card_id_of(view)
         entry = await reader.one(card_id) if reader is not None else None
-        if reader is None or entry is None:
+        if reader is None or entry is None or view.item.kind == DELIVERY:
             return await self._item_page.show(call, None, None, view)
         card = msgspec.json.decode(entry.value)
         root = self._parts.root_path

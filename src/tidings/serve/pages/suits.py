@@ -27,10 +27,16 @@ SUITS = {
     "entries": "entry",
     "feed": "entry",
 }
-_MARKS = (("sentiment", "news"), ("difficulty", "issue"), ("stars", "repo"), ("deadline", "funding"))
+_MARKS = (
+    ("feed_title", "entry"),
+    ("sentiment", "news"),
+    ("difficulty", "issue"),
+    ("stars", "repo"),
+    ("deadline", "funding"),
+)
 HTML_FIELDS = {"thread": ("text",), "entry": ("content_html",)}
 """Fields that hold HTML, by suit; everything else is plain text."""
-CONTENT_FIELDS = ("content_html", "content", "text", "body", "description")
+CONTENT_FIELDS = ("content_html", "content", "text", "body", "description", "excerpt")
 
 
 def suit_of(collection: Collection) -> str:

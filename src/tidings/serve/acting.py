@@ -1,0 +1,193 @@
+"""What operators do over HTTP: manual transitions, replay, reviving, checking, pausing and resuming."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import msgspec
+
+from tidings.model.errors import BadInput
+from tidings.model.views import ItemView
+from tidings.serve.bodies import read_object
+from tidings.serve.looking import ITEM_ID, no_item, no_pipeline, pipeline_parameter
+from tidings.serve.operations import Body, Call, Handler, Operation, Parameter
+from tidings.serve.parts import Parts
+from tidings.serve.problems import Problem
+from tidings.serve.replies import Reply, answer
+from tidings.serve.wire import plain
+
+_REASON_LENGTH_MAX = 500
+_TEXT = {"type": "string"}
+
+
+class Reason(msgspec.Struct, forbid_unknown_fields=True):
+    """Why a person does something."""
+
+    reason: str = ""
+
+
+class Revival(msgspec.Struct, forbid_unknown_fields=True):
+    """Which dead letters to bring back."""
+
+    item: str | None = None
+    pipeline: str | None = None
+    cause: str | None = None
+    all: bool = False
+
+
+class Replay(msgspec.Struct, forbid_unknown_fields=True):
+    """Which items to process again."""
+
+    state: str | None = None
+    query: str | None = None
+    item: str | None = None
+    dry_run: bool = False
+
+
+REASON = Body(
+    {"type": "object", "properties": {"reason": _TEXT}, "additionalProperties": False},
+    {"reason": "checked by hand"},
+    required=False,
+)
+REVIVAL = Body(
+    {
+        "type": "object",
+        "properties": {"item": _TEXT, "pipeline": _TEXT, "cause": _TEXT, "all": {"type": "boolean"}},
+        "additionalProperties": False,
+        "minProperties": 1,
+    },
+    {"pipeline": "bitcoin_news", "cause": "404"},
+    help="One item, those of a pipeline or a cause, or `all`.",
+)
+REPLAY = Body(
+    {
+        "type": "object",
+        "properties": {"state": _TEXT, "query": _TEXT, "item": _TEXT, "dry_run": {"type": "boolean"}},
+        "additionalProperties": False,
+    },
+    {"state": "fetched", "dry_run": True},
+)
+
+
+class Acting:
+    """The operators' writes."""
+
+    def __init__(self, parts: Parts) -> None:
+        self._parts = parts
+        self._desk = parts.desk
+
+    def operations(self) -> list[Operation]:
+        """Declare the routes."""
+        name = Parameter("name", "A manual transition the item allows now.", place="path", example="retry_processing")
+        source = Parameter("source", "The source's name.", place="path", example="hacker_news.new")
+        channel = Parameter("channel", "The channel's name.", place="path", example="news")
+        pipeline = pipeline_parameter(self._parts)
+        transition, done = "/items/{id}/transitions/{name}", _whole({"done": {"type": "boolean"}})
+        declared = [
+            _post(transition, self._transition, "Perform a manual transition", ItemView, REASON, ITEM_ID, name),
+            _post(
+                "/pipelines/{pipeline}/replay",
+                self._replay,
+                "Process items again",
+                _count("replayed"),
+                REPLAY,
+                pipeline,
+            ),
+            _post("/dead-letters/revive", self._revive, "Bring dead letters back", _count("revived"), REVIVAL),
+            _post("/sources/{source}/check", self._check, "Ask a source now", done, None, source),
+        ]
+        for word, parameter in (("source", source), ("channel", channel), ("pipeline", pipeline)):
+            path = f"/{word}s/{{{word}}}"
+            pause, resume = partial(self._pause, word), partial(self._resume, word)
+            declared.append(_post(f"{path}/pause", pause, f"Pause a {word}", done, REASON, parameter))
+            declared.append(_post(f"{path}/resume", resume, f"Resume a {word}", done, None, parameter))
+        return declared
+
+    async def _transition(self, call: Call) -> Reply:
+        asked = await read_object(call.request, Reason)
+        if await self._parts.executor.read(self._desk.item, call["id"]) is None:
+            raise no_item()
+        reason = asked.reason[:_REASON_LENGTH_MAX]
+        view = await self._do(self._desk.transition, call["id"], call["name"], actor=call.caller.name, reason=reason)
+        return answer(plain(view))
+
+    async def _replay(self, call: Call) -> Reply:
+        asked = await read_object(call.request, Replay)
+        if call["pipeline"] not in self._parts.pipelines:
+            raise no_pipeline()
+        count = await self._do(
+            self._desk.replay,
+            call["pipeline"],
+            state=asked.state,
+            query=asked.query,
+            actor=call.caller.name,
+            dry_run=asked.dry_run,
+            item=_id(asked.item),
+        )
+        return answer({"replayed": count, "dry_run": asked.dry_run})
+
+    async def _revive(self, call: Call) -> Reply:
+        asked = await read_object(call.request, Revival)
+        if not (asked.all or asked.item or asked.pipeline or asked.cause):
+            raise Problem(400, "Say which: item, pipeline, cause, or all.", where="body")
+        count = await self._do(
+            self._desk.revive, item=_id(asked.item), pipeline=asked.pipeline, cause=asked.cause, actor=call.caller.name
+        )
+        return answer({"revived": count})
+
+    async def _check(self, call: Call) -> Reply:
+        await self._do(self._desk.check_now, call["source"], status=404)
+        return answer({"done": True})
+
+    async def _pause(self, word: str, call: Call) -> Reply:
+        asked = await read_object(call.request, Reason)
+        reason = asked.reason[:_REASON_LENGTH_MAX] or f"by {call.caller.name}"
+        await self._do(self._desk.pause, f"{word}:{call[word]}", reason=reason, status=404)
+        return answer({"done": True})
+
+    async def _resume(self, word: str, call: Call) -> Reply:
+        await self._do(self._desk.resume, f"{word}:{call[word]}", status=404)
+        return answer({"done": True})
+
+    async def _do(self, act: Callable[..., Any], *args: Any, status: int = 409, **kwargs: Any) -> Any:
+        """Act, wake whoever may have work now, and tell the caller what was not possible."""
+        try:
+            done = await self._parts.executor.write(act, *args, **kwargs)
+        except BadInput as error:
+            raise Problem(status, f"{error}") from error
+        self._parts.wake()
+        return done
+
+
+def _id(text: str | None) -> int | None:
+    if text is None:
+        return None
+    if not (text.isascii() and text.isdigit() and len(text) < 19):
+        raise Problem(400, "This is no item's id.", where="body, item")
+    return int(text)
+
+
+def _whole(properties: dict[str, Any]) -> dict[str, Any]:
+    return {"type": "object", "properties": properties, "required": list(properties)}
+
+
+def _count(name: str) -> dict[str, Any]:
+    return _whole({name: {"type": "integer"}})
+
+
+def _post(
+    path: str, handler: Handler, summary: str, shape: Any, body: Body | None, *parameters: Parameter
+) -> Operation:
+    return Operation(
+        "POST",
+        f"/api/v1{path}",
+        "operate",
+        handler,
+        summary,
+        parameters=parameters,
+        body=body,
+        answer=shape,
+        problems=(404, 408, 409, 413, 415, 507),
+    )
