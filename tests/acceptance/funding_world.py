@@ -59,7 +59,7 @@ class World:
             waits = self.opened.store.items.next_due_ms([PIPELINE], ("ai", "notify"))
             if waits is None or self.now() + waits / 1000 > until:
                 return
-            self.opened.advance_clock(seconds=max(waits / 1000, 0.5))
+            self.opened.advance_clock(seconds=max(waits / 1000, 1.0))
 
     def titles(self) -> list[str]:
         """What the channel shows, oldest first."""

@@ -169,7 +169,8 @@ def _refuse_unknown_outcome(work: Work, channel: Channel) -> None:
 
 
 def _paused_until(work: Work) -> int:
-    waited_ms = work.now_ms - work.body.queued_at
+    body: Delivery = work.body
+    waited_ms = work.now_ms - body.queued_at
     return work.now_ms + min(max(PAUSED_WAIT_MS, waited_ms // 2), PAUSED_WAIT_MS_MAX)
 
 

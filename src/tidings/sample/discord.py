@@ -226,7 +226,7 @@ class DiscordStandIn:
         if fault in ("hang", "reset"):
             if fault == "hang":
                 await asyncio.sleep(self._hang_seconds)
-            _break_connection(receive)
+            await _break_connection(receive)
             return None
         if fault == "cut":
             return Response(b'{"id": "12000', headers={"Content-Type": "application/json"})
@@ -260,8 +260,10 @@ _CHANNEL: dict[str, Any] = {
 }
 
 
-def _break_connection(receive: Receive) -> None:
+async def _break_connection(receive: Receive) -> None:
     """Reset the connection under the request, as a crashed proxy does; the server's own cycle holds it."""
     transport = getattr(getattr(receive, "__self__", None), "transport", None)
     if transport is not None:
         transport.abort()
+        while (await receive())["type"] != "http.disconnect":
+            pass
