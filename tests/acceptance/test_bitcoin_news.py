@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from typing import Any
 
+import apsw
 import pytest
 from starlette.responses import HTMLResponse
 from tests.engine import Engine
@@ -22,6 +24,7 @@ from tidings.sample.news_apis import apitube_id, newsdata_id
 from tidings.sample.serving import StandIn
 
 HOUR_MS = 3_600_000
+TROUBLE = {"settling failed", "store unavailable"}
 OUTLETS: list[dict[str, Any]] = [
     {
         "id": "post",
@@ -143,6 +146,32 @@ def broken_writes(engine: Engine, table: str, operation: str, condition: str) ->
 def run_of(runs: list[Any], source: str) -> Any:
     (run,) = [run for run in runs if run.source == f"bitcoin_news.{source}"]
     return run
+
+
+# 1. A backlog
+
+
+@contextmanager
+def unwritable(engine: Engine) -> Iterator[None]:
+    """Let the database refuse what is written, for as long as this lasts: another process holds it, or it is full."""
+    if engine.app.database.dialect == "postgres":
+        with broken_writes(engine, "journal", "INSERT", "1 = 1"):
+            yield
+        return
+    other = apsw.Connection(engine.wiring.database_url.removeprefix("sqlite:///"))
+    other.execute("BEGIN IMMEDIATE")
+    try:
+        yield
+    finally:
+        other.execute("ROLLBACK")
+        other.close()
+
+
+async def until(happens: Callable[[], bool]) -> None:
+    """Wait for a condition."""
+    async with asyncio.timeout(30):
+        while not happens():  # noqa: ASYNC110 - the engine tells nobody when it begins to wait
+            await asyncio.sleep(0.02)
 
 
 # 1. A backlog
@@ -379,6 +408,27 @@ async def test_a_damaged_checkpoint_repeats_and_loses_nothing(database_url: str,
         await town.engine.discover()
         await town.engine.work_until_idle()
         assert town.engine.states("article") == {"published": 7}
+        assert set(town.world.page_requests.values()) == {1}
+
+
+# 2. Failures: the AI
+
+
+async def test_a_store_that_cannot_be_written_holds_work_back_and_loses_none(
+    database_url: str, caplog: pytest.LogCaptureFixture
+):
+    async with town_of(database_url, feeds=[], apitube_key=None) as town:
+        for n in range(6):
+            town.publish(f"d{n}")
+        await town.engine.discover()
+        await town.engine.app.executor.write(town.engine.store.intake.merge, "bitcoin_news")
+        with unwritable(town.engine):
+            working = asyncio.create_task(town.engine.work_until_idle())
+            await until(lambda: bool(TROUBLE & {record.getMessage() for record in caplog.records}))
+            assert town.engine.states("article") == {"found": 6}
+        async with asyncio.timeout(60):
+            await working
+        assert town.engine.states("article") == {"published": 6}
         assert set(town.world.page_requests.values()) == {1}
 
 

@@ -167,15 +167,21 @@ class Poller:
         run = Run(source.name, now_ms, cursor, mark, not completed, options)
         held: Page | None = None
         new_mark: Any = None
-        async for page in source.pages(run, self._kit):
+        try:
+            async for page in source.pages(run, self._kit):
+                if held is not None:
+                    await self._append(pipeline, source, held, tally)
+                    await self._executor.write(self._schedules.beat, turn, LEASE_SECONDS)
+                held = page
+                new_mark = page.mark if page.mark is not None else new_mark
+                tally.next_check_seconds = page.next_check_seconds or tally.next_check_seconds
+                if tally.pages >= PAGES_MAX:
+                    break
+        except Exception:
+            # What came before the trouble was paid for and is kept; only the mark stays where it was.
             if held is not None:
                 await self._append(pipeline, source, held, tally)
-                await self._executor.write(self._schedules.beat, turn, LEASE_SECONDS)
-            held = page
-            new_mark = page.mark if page.mark is not None else new_mark
-            tally.next_check_seconds = page.next_check_seconds or tally.next_check_seconds
-            if tally.pages >= PAGES_MAX:
-                break
+            raise
         await self._append(pipeline, source, held or Page(()), tally, mark=new_mark, completes=not options)
 
     async def _append(

@@ -17,7 +17,7 @@ from tidings.model.errors import StoreUnavailable
 from tidings.model.item import Lease
 from tidings.model.pipeline import Pipeline
 from tidings.model.settlement import Settlement
-from tidings.process.runner import Runner, describe
+from tidings.process.runner import Related, Runner, describe
 from tidings.process.waker import Waker
 from tidings.watch.logs import Seldom, event
 from tidings.watch.metrics import Metrics
@@ -108,12 +108,11 @@ class Worker:
         self._waker.wake_all()
         await asyncio.gather(*loops)
         await self._drain(grace_seconds)
-        await self._settling.join()
         for task in side:
             task.cancel()
         await asyncio.gather(*side, return_exceptions=True)
         await self._record_rates()
-        self._cpu.shutdown()
+        self._cpu.shutdown(wait=False, cancel_futures=True)
 
     async def until_idle(self, *, wait_for_due_seconds: float = 0.0) -> None:
         """Work until nothing is due now (or within `wait_for_due_seconds`), then stop."""
@@ -156,8 +155,8 @@ class Worker:
             try:
                 for name in await self._active_pipelines():
                     merged += await self._merge(name)
-            except StoreUnavailable as error:
-                self._seldom.event("store unavailable", error=str(error))
+            except Exception as error:  # noqa: BLE001  # a loop outlives every surprise
+                self._seldom.event("merging failed", error=describe(error))
                 await asyncio.sleep(POLL_SECONDS)
             if not merged and not self._stop.is_set():
                 await self._waker.wait(MERGE, POLL_SECONDS)
@@ -188,8 +187,8 @@ class Worker:
         while not self._stop.is_set():
             try:
                 started = await self._start_due(name, lane, slots, pace)
-            except StoreUnavailable as error:
-                self._seldom.event("store unavailable", error=str(error))
+            except Exception as error:  # noqa: BLE001  # a loop outlives every surprise
+                self._seldom.event("claiming failed", lane=name, error=describe(error))
                 await asyncio.sleep(POLL_SECONDS)
                 continue
             if not started and not self._stop.is_set():
@@ -208,12 +207,14 @@ class Worker:
         """Claim and start what is due; waiting lanes claim only as many as they can start at once."""
         started = 0
         for pipeline in await self._active_pipelines():
-            await slots.acquire()
-            if self._stop.is_set():
-                slots.release()
+            if not await self._place(slots):
                 break
             room = lane.batch if name == PURE else 1 + _free(slots)
-            leases = await self._claim(pipeline, name, min(room, lane.batch, pace.allows()), lane.in_order)
+            try:
+                leases = await self._claim(pipeline, name, min(room, lane.batch, pace.allows()), lane.in_order)
+            except BaseException:
+                slots.release()
+                raise
             started += len(leases)
             pace.count(len(leases))
             if not leases:
@@ -226,6 +227,22 @@ class Worker:
                         await slots.acquire()
                     self._spawn(self._run_one(lease, slots))
         return started
+
+    async def _place(self, slots: asyncio.Semaphore) -> bool:
+        """Wait for a free place; False where the worker is told to stop first."""
+        if not slots.locked():
+            await slots.acquire()
+        else:
+            taking, stopping = asyncio.create_task(slots.acquire()), asyncio.create_task(self._stop.wait())
+            await asyncio.wait({taking, stopping}, return_when=asyncio.FIRST_COMPLETED)
+            stopping.cancel()
+            if not taking.done():
+                taking.cancel()
+                return False
+        if self._stop.is_set():
+            slots.release()
+            return False
+        return True
 
     async def _claim(self, pipeline: str, lane: str, limit: int, in_order: bool) -> list[Lease]:
         if limit < 1:
@@ -264,12 +281,21 @@ class Worker:
             loop = asyncio.get_running_loop()
             settlements = await loop.run_in_executor(self._cpu, self._run_pure, leases, related)
             await self._settle(settlements)
+        except asyncio.CancelledError:
+            raise  # the drain gives the leases back
+        except BaseException:
+            self._forget(leases)
+            raise
+        else:
+            self._forget(leases)
         finally:
-            for lease in leases:
-                self._running.pop(lease.id, None)
             slots.release()
 
-    def _run_pure(self, leases: list[Lease], related: dict[int, dict[str, Any]]) -> list[Settlement]:
+    def _forget(self, leases: list[Lease]) -> None:
+        for lease in leases:
+            self._running.pop(lease.id, None)
+
+    def _run_pure(self, leases: list[Lease], related: Mapping[int, Related]) -> list[Settlement]:
         run, seconds = self._runner.run_pure, self._lease_seconds
         return [run(lease, seconds, related.get(lease.id)) for lease in leases]
 
@@ -288,17 +314,21 @@ class Worker:
         finally:
             slots.release()
 
-    async def _prefetch(self, leases: list[Lease]) -> dict[int, dict[str, Any]]:
-        found: dict[int, dict[str, Any]] = {}
+    async def _prefetch(self, leases: list[Lease]) -> dict[int, Related]:
+        found: dict[int, Related] = {}
         wanted: dict[str, dict[int, list[str]]] = {}
         for lease in leases:
-            asked = self._runner.prefetches(lease)
+            try:
+                asked = self._runner.prefetches(lease)
+            except Exception as error:  # noqa: BLE001  # the item's own attempt fails with it, and no other
+                found[lease.id] = error
+                continue
             if asked is not None and asked[1]:
                 wanted.setdefault(lease.pipeline, {})[lease.id] = asked[1]
         for pipeline, by_lease in wanted.items():
             refs = sorted({name for names in by_lease.values() for name in names})
             bodies = await self._executor.read(self._items.prefetch, pipeline, refs)
-            decoded = {n: self._runner.decode(pipeline, n.partition(":")[0], body) for n, body in bodies.items()}
+            decoded = self._runner.decode_all(pipeline, bodies)
             for item, names in by_lease.items():
                 found[item] = {name: decoded[name] for name in names if name in decoded}
         return found
@@ -311,6 +341,8 @@ class Worker:
                 batch.append(self._settling.get_nowait())
             try:
                 await self._settle(batch)
+            except Exception as error:  # noqa: BLE001  # the leases run out and are swept; the loop lives on
+                self._seldom.event("attempt lost", error=describe(error))
             finally:
                 for settlement in batch:
                     self._running.pop(settlement.id, None)
@@ -335,6 +367,10 @@ class Worker:
                 if len(batch) > 1:
                     await self._settle(batch[: len(batch) // 2])
                     await self._settle(batch[len(batch) // 2 :])
+                    return
+                if batch[0].cause == UNWRITABLE:
+                    # Not even its burial can be written: the lease runs out, and the third loss buries it.
+                    self._seldom.event("outcome lost", item=batch[0].id, error=describe(error))
                     return
                 batch = [_unwritable(batch[0], error)]
         self._report(batch, settled.stale)
@@ -384,8 +420,8 @@ class Worker:
         points = [(series, at, value) for (series, at), value in self._rates.items()]
         try:
             await self._executor.write(self._record, points)
-        except StoreUnavailable as error:
-            self._seldom.event("rates not kept", error=str(error))
+        except Exception as error:  # noqa: BLE001  # a loop outlives every surprise
+            self._seldom.event("rates not kept", error=describe(error))
             return
         newest = max(at for _, at, _ in points)
         self._rates = {name: value for name, value in self._rates.items() if name[1] >= newest}
@@ -405,32 +441,38 @@ class Worker:
                 continue
             try:
                 held = await self._executor.write(self._items.heartbeat, aged, self._lease_seconds)
-            except StoreUnavailable as error:
-                self._seldom.event("heartbeat failed", error=str(error))
+            except Exception as error:  # noqa: BLE001  # a loop outlives every surprise
+                self._seldom.event("heartbeat failed", error=describe(error))
                 continue
             now = time.monotonic()
             for item in held & self._running.keys():
                 self._running[item] = (self._running[item][0], now)
 
     async def _drain(self, grace_seconds: float) -> None:
-        """Let attempts under way finish; cancel what does not, and give its leases back."""
+        """Let attempts under way finish and settle; cancel what does not, and give its leases back."""
+        until = time.monotonic() + grace_seconds
         if self._tasks:
             _, late = await asyncio.wait(self._tasks, timeout=grace_seconds)
             for task in late:
                 task.cancel()
             await asyncio.gather(*late, return_exceptions=True)
-        await self._settling.join()
+        try:
+            async with asyncio.timeout(max(1.0, until - time.monotonic())):
+                await self._settling.join()
+        except TimeoutError:
+            self._seldom.event("stopped unsettled", waiting=self._settling.qsize())
         left = [(i, lease.token) for i, (lease, _) in self._running.items()]
-        if left:
-            released = await self._executor.write(self._items.release, left)
-            event("released", leases=released)
-            self._running.clear()
+        self._running.clear()
+        if not left:
+            return
+        try:
+            event("released", leases=await self._executor.write(self._items.release, left))
+        except Exception as error:  # noqa: BLE001  # the leases run out by themselves
+            self._seldom.event("release failed", error=describe(error), leases=len(left))
 
 
 def _unwritable(settlement: Settlement, error: Exception) -> Settlement:
     """Bury an item whose outcome the store refuses to write, without any of its effects."""
-    if settlement.cause == UNWRITABLE:
-        raise error
     event("outcome refused", level=logging.ERROR, item=settlement.id, pipeline=settlement.pipeline, error=str(error))
     return msgspec.structs.replace(
         settlement,

@@ -206,7 +206,7 @@ def translated() -> Iterator[None]:
         raise Contention("two writers waited for each other; the same call may be made again") from error
     except (psycopg.errors.QueryCanceled, psycopg.errors.LockNotAvailable) as error:
         raise StoreUnavailable(f"PostgreSQL gave up waiting: {str(error).splitlines()[0]}") from error
-    except (psycopg.OperationalError, psycopg.InterfaceError) as error:
-        raise StoreUnavailable(
-            f"PostgreSQL does not answer: {str(error).splitlines()[0] if str(error) else error!r}"
-        ) from error
+    except (psycopg.DataError, psycopg.IntegrityError, psycopg.ProgrammingError):
+        raise  # what was to be written is at fault, not the database
+    except psycopg.Error as error:
+        raise StoreUnavailable(f"PostgreSQL failed: {str(error).splitlines()[0] if str(error) else error!r}") from error
