@@ -26,7 +26,7 @@ LEGACY = "SEDIA_PRD_CENTRICITY"
 Row = Mapping[str, Any]
 
 _BLOCK_END = re.compile(r"</(?:p|li|h[1-6]|div|tr|ul|ol)\s*>|<br\s*/?>", re.IGNORECASE)
-_ITEM_START = re.compile(r"<li\b[^>]*>", re.IGNORECASE)
+_FOOTNOTE = re.compile(r"\[\d{1,3}\]")
 _CASCADE_NUMBER = re.compile(r"/competitive-calls-cs/(\d+)")
 
 
@@ -135,11 +135,11 @@ def parse_time(text: str) -> str | None:
 
 
 def plain_text(markup: str, limit: int = DESCRIPTION_CHARS_MAX) -> str:
-    """Turn a fragment of HTML into lines of text, cut at a word."""
-    lined = _ITEM_START.sub("• ", _BLOCK_END.sub("\n", markup[: 8 * limit]))
+    """Turn a fragment of HTML into lines that read like sentences: no bullets, no footnote marks; cut at a word."""
+    lined = _BLOCK_END.sub("\n", markup[: 8 * limit])
     text = html.unescape(nh3.clean(lined, tags=set(), clean_content_tags={"script", "style"})).replace("\xa0", " ")
-    lines = (" ".join(line.split()) for line in text.splitlines())
-    text = "\n".join(line for line in lines if line.strip("• "))
+    lines = (" ".join(_FOOTNOTE.sub("", line).split()).lstrip("•·*-– ") for line in text.splitlines())
+    text = "\n".join(line[0].upper() + line[1:] for line in lines if line)
     return text if len(text) <= limit else text[:limit].rsplit(" ", 1)[0]
 
 

@@ -221,9 +221,9 @@ def test_dates_are_spoken_with_their_hour_only_where_stated():
 
 
 def test_markup_becomes_lines_of_text():
-    markup = '<p class="x">One &amp; two&nbsp;three</p><ul><li><span></span>four</li></ul><script>evil()</script>'
+    markup = '<p class="x">One &amp; two&nbsp;three</p><ul><li><span></span>four [12]</li><li>- five</li></ul>'
 
-    assert plain_text(markup) == "One & two three\n• four"
+    assert plain_text(f"{markup}<script>evil()</script>") == "One & two three\nFour\nFive"
 
 
 @pytest.mark.parametrize(
