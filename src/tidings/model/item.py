@@ -100,6 +100,8 @@ class Lease(msgspec.Struct, frozen=True):
     body: bytes
     accepted: bytes | None
     """The body readers see, where an earlier revision was accepted."""
+    lane: str | None = None
+    """Where it was claimed."""
 
 
 class Step(msgspec.Struct, frozen=True, omit_defaults=True):

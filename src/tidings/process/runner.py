@@ -12,6 +12,7 @@ from typing import Any
 
 import msgspec
 
+from tidings.model.backoff import RETRY_AFTER_SECONDS_MAX
 from tidings.model.contracts import Kit
 from tidings.model.errors import Ambiguous, Misconfigured, Permanent, SlowDown, Transient
 from tidings.model.item import Finding, Lease, Link, Step
@@ -28,6 +29,8 @@ STACK_CHARS_MAX = 4_000
 Deliver = Callable[[Work, tuple[Notice, ...]], tuple[Finding, ...]]
 """Makes delivery findings of notices, by the configured routes."""
 Decode = Callable[[bytes], Any]
+Related = dict[str, Any] | Exception | None
+"""Prefetched bodies by ref, or why they could not be had."""
 _encode = msgspec.json.Encoder().encode
 
 
@@ -93,16 +96,24 @@ class Runner:
                 return work, list(transition.prefetch(work))
         return None
 
-    def decode(self, pipeline: str, kind: str, body: bytes) -> Any:
-        """Decode a body to its kind's type."""
-        return self._decoders[pipeline, kind](body)
+    def decode_all(self, pipeline: str, bodies: Mapping[str, bytes]) -> dict[str, Any]:
+        """Decode bodies of other items by ref; one that cannot be read is absent, as a missing item is."""
+        decoded = {}
+        for name, body in bodies.items():
+            try:
+                decoded[name] = self._decoders[pipeline, name.partition(":")[0]](body)
+            except (KeyError, msgspec.DecodeError):
+                continue
+        return decoded
 
-    def run_pure(self, lease: Lease, lease_seconds: float, related: dict[str, Any] | None = None) -> Settlement:
+    def run_pure(self, lease: Lease, lease_seconds: float, related: Related = None) -> Settlement:
         """Make one attempt whose processors never wait."""
-        course = self._begin(lease, lease_seconds, related)
+        course = self._begin(lease, lease_seconds)
         if isinstance(course, Settlement):
             return course
         try:
+            if related is not None:
+                _relate(course, related)
             while True:
                 transition = self._choose(course)
                 if transition is None:
@@ -115,14 +126,14 @@ class Runner:
         except Exception as error:  # noqa: BLE001  # the runner is where surprises are recorded
             return self._failed(course, error)
 
-    async def run_waiting(
-        self, lease: Lease, kit: Kit, lease_seconds: float, related: dict[str, Any] | None = None
-    ) -> Settlement:
-        """Make one attempt with a processor that waits, then the pure ones that follow it."""
-        course = self._begin(lease, lease_seconds, related)
+    async def run_waiting(self, lease: Lease, kit: Kit, lease_seconds: float, related: Related = None) -> Settlement:
+        """Make one attempt with a processor that waits."""
+        course = self._begin(lease, lease_seconds)
         if isinstance(course, Settlement):
             return course
         try:
+            if related is not None:
+                _relate(course, related)
             transition = self._choose(course)
             if transition is None:
                 return self._refused(course)
@@ -132,13 +143,13 @@ class Runner:
                 outcome = await self._perform_waiting(course, transition, kit)
             if not isinstance(outcome, Advance):
                 return self._ended(course, transition, outcome)
+            return self._advanced(course)
         except asyncio.CancelledError:
             raise
         except Exception as error:  # noqa: BLE001  # the runner is where surprises are recorded
             return self._failed(course, error)
-        return self._advanced(course)
 
-    def _begin(self, lease: Lease, lease_seconds: float, related: dict[str, Any] | None) -> _Course | Settlement:
+    def _begin(self, lease: Lease, lease_seconds: float) -> _Course | Settlement:
         workflow = self.workflow_of(lease)
         if workflow is None or lease.state not in workflow.states:
             what = f"unknown kind {lease.kind}" if workflow is None else f"unknown state {lease.state}"
@@ -147,8 +158,6 @@ class Runner:
             work = self._work(lease, lease_seconds)
         except (msgspec.DecodeError, msgspec.ValidationError) as error:
             return self._unreadable(lease, workflow, error)
-        if related:
-            work.related = related
         return _Course(lease, work, workflow, lease.state)
 
     def _work(self, lease: Lease, lease_seconds: float) -> Work:
@@ -192,6 +201,8 @@ class Runner:
     def _take(self, course: _Course, transition: Transition, outcome: Outcome, started: float) -> None:
         if not isinstance(outcome, Advance):
             return
+        if transition.publishes:
+            self._publish(course, outcome)
         if outcome.body is not None:
             course.body = course.work.body = outcome.body
         if outcome.links is not None:
@@ -199,21 +210,28 @@ class Runner:
         if outcome.children:
             course.children += outcome.children
         course.due_at = outcome.due_at
-        if transition.publishes:
-            self._publish(course)
         course.steps.append(_step(transition, course.state, outcome, started))
         course.state = course.work.state = transition.target
 
-    def _publish(self, course: _Course) -> None:
+    def _publish(self, course: _Course, outcome: Advance) -> None:
+        """Make what readers get to see; if that fails, nothing of the step has happened."""
         pipeline = self._pipelines[course.lease.pipeline]
-        kind = course.lease.kind
-        course.accepts = True
-        presenter = pipeline.presenters.get(kind)
-        if presenter is not None:
-            course.presentation = presenter(course.lease.key, course.work.body)
-        announce = pipeline.announce.get(kind)
-        if announce is not None:
-            course.children += self._deliver(course.work, announce(course.work))
+        kind, work, before = course.lease.kind, course.work, course.work.body
+        presenter, announce = pipeline.presenters.get(kind), pipeline.announce.get(kind)
+        presentation: Presentation | None = None
+        deliveries: tuple[Finding, ...] = ()
+        try:
+            if outcome.body is not None:
+                work.body = outcome.body
+            if presenter is not None:
+                presentation = presenter(course.lease.key, work.body)
+            if announce is not None:
+                deliveries = self._deliver(work, announce(work))
+        except BaseException:
+            work.body = before
+            raise
+        course.accepts, course.presentation = True, presentation
+        course.children += deliveries
 
     def _goes_on(self, course: _Course) -> bool:
         return course.workflow.fuses_in(course.state) and len(course.steps) < STEPS_MAX
@@ -266,7 +284,17 @@ class Runner:
         return self._exhausted(course, first, first.retry.refused or first.retry.exhausted, cause, None)
 
     def _failed(self, course: _Course, error: Exception) -> Settlement:
-        """Turn a surprise into a retry, or into what the policy says once tries are used up."""
+        """Turn a surprise into a retry; what cannot even be written, such as a body, keeps nothing of the attempt."""
+        if course.workflow.next_from(course.state):
+            try:
+                return self._retried(course, error)
+            except Exception as unwritable:  # noqa: BLE001  # the runner is where surprises are recorded
+                error = unwritable
+        course.work.state = course.lease.state
+        return self._retried(_Course(course.lease, course.work, course.workflow, course.lease.state), error)
+
+    def _retried(self, course: _Course, error: Exception) -> Settlement:
+        """Try again later, or do what the policy says once tries are used up."""
         workflow = course.workflow
         ways = workflow.next_from(course.state)
         transition = next((t for t in ways if t.criterion is None or _holds(t, course.work)), ways[0])
@@ -297,6 +325,7 @@ class Runner:
     def _slowed(self, course: _Course, transition: Transition, error: SlowDown, message: str) -> Settlement:
         settlement = self._settlement(course, "open", "postponed")
         seconds = error.retry_after_seconds if error.retry_after_seconds is not None else transition.retry.base_seconds
+        seconds = min(seconds, RETRY_AFTER_SECONDS_MAX)
         settlement.lane, settlement.delay_ms = transition.lane, max(1, round(seconds * 1000))
         settlement.attempts = 0 if course.steps else max(0, course.lease.attempts - 1)
         settlement.error = message
@@ -366,9 +395,10 @@ class Runner:
         )
 
     def _parked_unknown(self, lease: Lease, what: str) -> Settlement:
+        """Leave an item to those who know it: it is due again after a while, where it was claimed."""
         return Settlement(
-            lease.id, lease.pipeline, lease.kind, lease.key, lease.token, lease.state, lease.state, "parked", None,
-            lease.attempts - 1, lease.revision, "parked",
+            lease.id, lease.pipeline, lease.kind, lease.key, lease.token, lease.state, lease.state, "parked",
+            lease.lane, lease.attempts - 1, lease.revision, "parked", delay_ms=round(MISCONFIGURED_PARK_SECONDS * 1000),
             error=f"{what}: is a part of this deployment older than the rest?", cause=what,
         )  # fmt: skip
 
@@ -385,6 +415,12 @@ def describe(error: BaseException) -> str:
     if isinstance(error, (Transient, Permanent, Misconfigured)):
         return str(error)
     return f"{type(error).__name__}: {error}"
+
+
+def _relate(course: _Course, related: dict[str, Any] | Exception) -> None:
+    if isinstance(related, Exception):
+        raise related
+    course.work.related = related
 
 
 def _cause(reason: str) -> str:

@@ -47,7 +47,7 @@ class ItemStore:
         asked = {"pipeline": pipeline, "lane": lane, "owner": owner, "lease_ms": round(lease_seconds * 1000)}
         with self._database.transaction() as tx:
             if in_order:
-                return self._leases(tx, pipeline, tx.all("claim_in_order", **asked, limit=limit))
+                return self._leases(tx, pipeline, lane, tx.all("claim_in_order", **asked, limit=limit))
             rows: list[Row] = []
             for priority in PRIORITIES:
                 wanted = limit - share - len(rows)
@@ -57,7 +57,7 @@ class ItemStore:
                 for priority in reversed(PRIORITIES):
                     if len(rows) < limit:
                         rows += tx.all("claim_oldest_items", **asked, priority=priority, limit=limit - len(rows))
-            return self._leases(tx, pipeline, rows)
+            return self._leases(tx, pipeline, lane, rows)
 
     def _oldest_share(self, pipeline: str, lane: str, limit: int) -> int:
         """Return how many of a claim go to the oldest; what small claims cannot give is owed to the next ones."""
@@ -66,7 +66,7 @@ class ItemStore:
         self._owed[pipeline, lane] = owed - share
         return share
 
-    def _leases(self, tx: Tx, pipeline: str, rows: list[Row]) -> list[Lease]:
+    def _leases(self, tx: Tx, pipeline: str, lane: str, rows: list[Row]) -> list[Lease]:
         if self._database.dialect == "sqlite" and rows:
             rows = _with_bodies(tx, rows)
         return [
@@ -87,6 +87,7 @@ class ItemStore:
                 since,
                 bytes(body or b"null"),
                 bytes(old) if old else None,
+                lane,
             )
             for i, k, y, s, t, a, v, r, n, u, f, lost, since, _, body, old in rows
         ]
