@@ -24,7 +24,7 @@ from tidings.sample.news_apis import apitube_id, newsdata_id
 from tidings.sample.serving import StandIn
 
 HOUR_MS = 3_600_000
-TROUBLE = {"settling failed", "store unavailable"}
+TROUBLE = {"settling failed", "claiming failed", "merging failed"}
 OUTLETS: list[dict[str, Any]] = [
     {
         "id": "post",
