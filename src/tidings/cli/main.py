@@ -4,15 +4,33 @@ from __future__ import annotations
 
 import os
 import sys
+from typing import Any
 
 import typer
+from typer.core import TyperGroup
 
 from tidings.cli import acting, demo, keeping, looking, running, setting_up, trying
 from tidings.cli.output import end, fail
 from tidings.model.errors import TidingsError
 
+PANELS = (setting_up.PANEL, running.PANEL, looking.PANEL, acting.PANEL, trying.PANEL, keeping.PANEL)
+
+
+class Grouped(TyperGroup):
+    """Lists the commands by what they are for."""
+
+    def format_commands(self, ctx: Any, formatter: Any) -> None:  # noqa: ARG002  # Typer keeps its types to itself
+        """Write one list for each group."""
+        room = formatter.width - 6 - max(map(len, self.commands))
+        for panel in PANELS:
+            inside = [(n, c) for n, c in self.commands.items() if getattr(c, "rich_help_panel", None) == panel]
+            with formatter.section(panel):
+                formatter.write_dl([(name, command.get_short_help_str(room)) for name, command in inside])
+
+
 app = typer.Typer(
     name="tidings",
+    cls=Grouped,
     help="Watches sources, remembers everything new, enriches each item durably, and delivers the result.",
     no_args_is_help=True,
     add_completion=False,
@@ -23,10 +41,10 @@ for part in (setting_up, running, demo, looking, acting, trying, keeping):
     part.add_to(app)
 
 
-def main() -> None:
+def main(arguments: list[str] | None = None) -> None:
     """Run a command; whatever goes wrong is one clear sentence, never a traceback."""
     try:
-        app()
+        app(arguments, prog_name="tidings")
     except TidingsError as error:
         end(error)
     except KeyboardInterrupt:

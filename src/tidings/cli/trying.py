@@ -8,7 +8,7 @@ import sys
 import time
 from collections.abc import AsyncIterator, Iterator
 from contextlib import ExitStack, asynccontextmanager, contextmanager
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Annotated, Any, BinaryIO
 
@@ -97,11 +97,16 @@ class Bench:
         if question == "extract":
             if material.html is None:
                 raise BadInput("extract needs a page: html, not text")
-            found: Any = await self.extractor.extract(material.html, material.url)
-            answer = {name: value for name in found.__slots__ if (value := getattr(found, name)) is not None}
+            found = asdict(await self.extractor.extract(material.html, material.url))
+            answer = {name: value for name, value in found.items() if value not in (None, NOWHERE)}
         else:
             answer = await self._judge(question, await self._readable(material))
         return {**answer, "ms": round((time.perf_counter() - started) * 1000, 2)}
+
+    async def warm_up(self, children: int) -> None:
+        """Start the children that read pages, so that no page pays for it."""
+        page = b"<html><body><p>%s</p></body></html>" % (b"This page is long enough to have a language of its own. " * 4)
+        await asyncio.gather(*(self.extractor.extract(page, NOWHERE) for _ in range(children)))
 
     async def _readable(self, material: Material) -> Material:
         if material.html is None:
@@ -122,7 +127,7 @@ class Bench:
 
 
 @asynccontextmanager
-async def _bench(settings: Settings, children: int) -> AsyncIterator[Bench]:
+async def _bench(settings: Settings, children: int, question: str) -> AsyncIterator[Bench]:
     """Open the parts; only the AI endpoint and the manners of fetching are taken from the settings."""
     alone = settings.model_copy(update={"pipelines": {}, "routes": [], "notifiers": Notifiers()})
     wiring = wiring_from(alone)
@@ -135,11 +140,14 @@ async def _bench(settings: Settings, children: int) -> AsyncIterator[Bench]:
     )
     async with web, Extractor(children=children) as extractor:
         endpoint = Endpoint(web, base_url=ai.base_url, model=ai.model, api_key=ai.api_key, clock=clock) if ai else None
-        yield Bench(web, extractor, Enricher(MemoryLedger(), endpoint=endpoint, terms=ai.terms if ai else None))
+        bench = Bench(web, extractor, Enricher(MemoryLedger(), endpoint=endpoint, terms=ai.terms if ai else None))
+        if question == "extract":
+            await bench.warm_up(children)
+        yield bench
 
 
 async def _try_one(settings: Settings, question: str, source: str) -> dict[str, Any]:
-    async with _bench(settings, 1) as bench:
+    async with _bench(settings, 1, question) as bench:
         if source.startswith(("http://", "https://")):
             page = await bench.web.page(source)
             is_text = page.headers.get("content-type", "").startswith("text/plain")
@@ -182,7 +190,7 @@ async def _try_many(settings: Settings, question: str, source: str, target: str)
     at_once = min(AT_ONCE_MAX, os.cpu_count() or 1)
     failed = 0
     with _opened(source, "rb", sys.stdin.buffer) as lines, _opened(target, "wb", sys.stdout.buffer) as out:
-        async with _bench(settings, at_once) as bench:
+        async with _bench(settings, at_once, question) as bench:
             waiting: list[asyncio.Task[dict[str, Any]]] = []
             with Progress(console=console, transient=True, disable=not console.is_terminal or target == "-") as bar:
                 task = bar.add_task(question, total=None)
