@@ -97,6 +97,8 @@ class Pipeline:
     """Per kind: the card the merge writes for a new item, from the finding's payload."""
     id_index: IdIndex | None = None
     announce: Mapping[str, Announce] = field(default_factory=dict)
+    announce_attempts: int = 5
+    """How often a notice is tried before it is a dead letter."""
     retention: tuple[Retention, ...] = ()
     admit: Admit | None = None
     shelf_writes_per_day: int | None = None
