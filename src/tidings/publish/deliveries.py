@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from functools import lru_cache
 from hashlib import blake2b
-from typing import Any
+from typing import Any, Protocol, runtime_checkable
 
 import msgspec
 
@@ -94,11 +94,22 @@ def deliveries_for(
     return tuple(found.values())
 
 
+@runtime_checkable
+class Sends(Protocol):
+    """A processor of deliveries that wants to know how often it is tried."""
+
+    def trying(self, retry: RetryPolicy) -> Processor:
+        """Return the same processor with another policy."""
+        ...
+
+
 def with_deliveries(pipeline: Pipeline, send: Processor) -> Pipeline:
     """Give a pipeline that announces something the kind, collection and retention of its deliveries."""
+    retry = dataclasses.replace(RETRY, attempts=pipeline.announce_attempts)
+    processor = send.trying(retry) if isinstance(send, Sends) else send
     return dataclasses.replace(
         pipeline,
-        workflows={**pipeline.workflows, KIND: delivery_workflow(send)},
+        workflows={**pipeline.workflows, KIND: delivery_workflow(processor, retry)},
         collections=(*pipeline.collections, DELIVERIES),
         presenters={**pipeline.presenters, KIND: present_delivery},
         retention=(*pipeline.retention, Retention(KIND, days=DELIVERIES_DAYS, forget_days=DELIVERIES_DAYS)),

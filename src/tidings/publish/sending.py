@@ -5,6 +5,7 @@ A rate that is used up, a channel that asked for a pause and a paused channel al
 
 from __future__ import annotations
 
+import dataclasses
 import math
 import time
 from collections.abc import Awaitable, Callable, Mapping
@@ -105,6 +106,10 @@ class Sender:
         if permit.wait_ms > 0:
             return Postpone(work.now_ms + permit.wait_ms, f"channel {channel.name} is busy or at its rate")
         return await self._send(work, channel, permit)
+
+    def trying(self, retry: RetryPolicy) -> Sender:
+        """Return the same sender with another policy."""
+        return dataclasses.replace(self, retry=retry)
 
     def _channel(self, body: Delivery) -> Channel:
         try:

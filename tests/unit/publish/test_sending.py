@@ -12,9 +12,10 @@ import pytest
 from tidings.model.contracts import Permit, Receipt
 from tidings.model.errors import Ambiguous, Misconfigured, Permanent, SlowDown, Transient
 from tidings.model.outcome import Advance, Postpone
+from tidings.model.pipeline import Pipeline
 from tidings.model.publication import Notice
 from tidings.model.workflow import Work
-from tidings.publish.deliveries import RETRY, Delivery, delivery_workflow
+from tidings.publish.deliveries import RETRY, Delivery, delivery_workflow, with_deliveries
 from tidings.publish.sending import PAUSED_WAIT_MS, TURN_MS, Channel, Sender
 
 NOW = 1_800_000_000_000
@@ -250,6 +251,17 @@ async def test_the_place_is_given_back_whatever_happens():
 async def test_a_channel_that_is_no_longer_configured_needs_a_person():
     with pytest.raises(Misconfigured, match="'eu' is not configured"):
         await a_sender_to({}, Desk())(a_work(), NO_KIT)
+
+
+def test_a_pipeline_says_how_often_its_notices_are_tried():
+    pipeline = with_deliveries(
+        Pipeline(name="x", title="X", about="", workflows={}, announce_attempts=9), a_sender(Scripted(None), Desk())
+    )
+
+    (send,) = pipeline.workflows["delivery"].transitions
+    assert isinstance(send.processor, Sender)
+    assert send.retry.attempts == send.processor.retry.attempts == 9
+    assert [rule.kind for rule in pipeline.retention] == ["delivery"]
 
 
 def test_the_workflow_has_two_states_and_waits_in_the_notify_lane():

@@ -86,6 +86,7 @@ def build(settings: Settings) -> Pipeline:
         collections=(OPPORTUNITIES,),
         presenters={KIND: present},
         announce={KIND: partial(announce, max_age_days=settings.announce_max_age_days)},
+        announce_attempts=settings.announce_attempts,
         retention=(Retention(KIND, days=settings.seen_days, forget_days=settings.seen_days),),
         tombstone_days=settings.seen_days,
         admit=partial(_admit, pages_url=settings.pages_url),
