@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from tests.acceptance.beginners_world import RESTING, Expected, beginners_world, settings_for
 from tests.engine import Engine
 
+from tidings.cli.serving import parts_of
 from tidings.model.clock import SystemClock
+from tidings.net.client import Web
 from tidings.pipelines import first_issues
 from tidings.sample.github import GitHub, refusal
 from tidings.sample.serving import StandIn
+from tidings.serve.server import build
 
 SOURCE = "first_issues.github"
 
@@ -78,7 +83,7 @@ async def test_the_whole_list_ends_in_the_right_states_and_only_changes_are_work
         await watch.to_rest()
 
         assert {row.key: row.state for row in engine.items("repo")} == watch.expected.states
-        cards = {card["id"]: card for card in engine.cards("repos")}
+        cards = {card["id"].lower(): card for card in engine.cards("repos")}
         assert {key: card["issues_status"] for key, card in cards.items()} == watch.expected.issues_status
         assert all(card["summary"] and card["processing_status"] == "completed" for card in cards.values())
         assert {row.key for row in engine.items("issue")} == watch.expected.issues
@@ -209,6 +214,44 @@ async def test_a_failing_repository_and_a_failing_issue_fail_alone_and_visibly(
         await engine.work_until_idle()
         assert engine.card("repos", "pandas-dev/pandas")["processing_status"] == "completed"  # type: ignore[index]
         assert engine.card("issues", "facebook/react/1")["processing_status"] == "completed"  # type: ignore[index]
+
+
+async def test_readers_ask_for_repositories_and_issues(tmp_path: Path, samples: Path) -> None:
+    async with watching(f"sqlite:///{tmp_path / 'tidings.db'}", samples) as watch:
+        engine, world = watch.engine, watch.world
+        only(world, "MvvmCross/MvvmCross", "facebook/react", "pandas-dev/pandas", "mattermost/mattermost")
+        world.repo("pandas-dev/pandas").issues[1] |= {
+            "assignees": [{"login": "somebody"}],
+            "updated_at": "2019-01-02T00:00:00Z",
+        }
+        await watch.to_rest()
+        settings = {"hosts": [], "root_path": "", "cors_origins": []}
+        application = build(parts_of(engine.app, settings, loopback=True))
+        async with StandIn(application) as server, Web(user_agent="t/1", endpoints=[server.url]) as web:
+
+            async def ask(path: str) -> Any:
+                answer = await web.call("GET", f"{server.url}/api/v1/first_issues/{path}")
+                return json.loads(answer.body) if answer.status == 200 else answer.status
+
+            repos = await ask("repos?language=python")
+            assert [repo["full_name"] for repo in repos["repos"]] == ["pandas-dev/pandas"]
+            assert repos["language_counts"]["JavaScript"] == 1
+            one = await ask("repos/MvvmCross/MvvmCross")
+            assert (one["languages"], one["processing_status"]) == ([".NET", "Shell"], "completed")
+            assert await ask("repos/nobody/nothing") == 404
+
+            issues = await ask("issues?language=javascript&limit=500")
+            assert {issue["repo"] for issue in issues["issues"]} == {"facebook/react", "mattermost/mattermost"}
+            easy = await ask("issues?max_difficulty=5&unclaimed=true&limit=500")
+            assert all(issue["difficulty"] <= 5 and issue["unclaimed"] for issue in easy["issues"])
+            assert 0 < len(easy["issues"]) < issues["total"]
+            stale = await ask("issues?freshness=stale")
+            assert [issue["id"] for issue in stale["issues"]] == ["pandas-dev/pandas/1"]
+            taken = await ask("issues?unclaimed=false&repo=pandas-dev/pandas")
+            assert [issue["claimed_by"] for issue in taken["issues"]] == ["somebody"]
+            recent = await ask("issues?updated_after=2020-01-01&repo=pandas-dev/pandas")
+            assert "pandas-dev/pandas/1" not in [issue["id"] for issue in recent["issues"]]
+            assert (await ask("issues/pandas-dev/pandas/1"))["first_steps"]
 
 
 async def test_without_a_token_the_list_is_read_inside_the_quota(tmp_path: Path, samples: Path) -> None:

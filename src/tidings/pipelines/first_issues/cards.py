@@ -87,7 +87,7 @@ def present_repo(_key: str, body: RepoBody) -> Presentation | None:
     card = repo_card(body)
     return Presentation(
         collection="repos",
-        id=body.full_name.lower(),
+        id=body.full_name,
         card=card,
         sort=time_ms(body.pushed_at) or body.found_at,
         document=Document(
@@ -108,7 +108,7 @@ def repo_card(body: RepoBody) -> RepoCard:
     owner, _, name = body.full_name.partition("/")
     languages = body.languages_ordered or ([body.language] if body.language else [])
     return RepoCard(
-        id=body.full_name.lower(),
+        id=body.full_name,
         full_name=body.full_name,
         owner=owner,
         name=name,
@@ -166,7 +166,7 @@ def present_issue(_key: str, body: IssueBody) -> Presentation | None:
 def issue_card(body: IssueBody) -> IssueCard:
     """Draw an issue."""
     return IssueCard(
-        id=f"{body.repo.lower()}/{body.number}",
+        id=f"{body.repo}/{body.number}",
         repo=body.repo,
         number=body.number,
         title=body.title,
