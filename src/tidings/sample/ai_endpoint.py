@@ -35,6 +35,8 @@ class AiEndpoint:
 
     faults: deque[str] = field(default_factory=deque)
     """Names from `FAULTS` for the next requests, one each; "" answers well."""
+    faults_about: dict[str, deque[str]] = field(default_factory=dict)
+    """The same for the next requests whose data holds certain words."""
     is_obedient: bool = False
     knows_schemas: bool = True
     knows_json_mode: bool = True
@@ -44,10 +46,11 @@ class AiEndpoint:
 
     def script(self, *names: str) -> None:
         """Queue faults for the next requests."""
-        unknown = [name for name in names if name and name not in FAULTS]
-        if unknown:
-            raise ValueError(f"no such fault: {', '.join(unknown)}; there are {', '.join(sorted(FAULTS))}")
-        self.faults.extend(names)
+        self.faults.extend(_known(names))
+
+    def script_about(self, words: str, *names: str) -> None:
+        """Queue faults for the next requests about something, whoever else asks in between."""
+        self.faults_about.setdefault(words, deque()).extend(_known(names))
 
     async def complete(self, request: Request) -> Response:
         """Answer one chat completion, or misbehave as scripted."""
@@ -58,12 +61,18 @@ class AiEndpoint:
         if refusal is not None:
             return refusal
         asked = read_request(body)
-        fault = self.faults.popleft() if self.faults else ""
+        fault = self._next_fault(asked)
         if fault:
             return FAULTS[fault](asked)
         if self.is_obedient:
             return obedient(asked, self.keys[-1])
         return completion(asked, answer_locally(asked), counts_tokens=self.counts_tokens)
+
+    def _next_fault(self, asked: Asked) -> str:
+        for words, queued in self.faults_about.items():
+            if queued and words in asked.data:
+                return queued.popleft()
+        return self.faults.popleft() if self.faults else ""
 
     def _refusal(self, body: Mapping[str, Any]) -> Response | None:
         """Refuse what this server does not understand, as servers do."""
@@ -83,6 +92,13 @@ def build(endpoint: AiEndpoint | None = None) -> Starlette:
     app = Starlette(routes=[Route("/v1/chat/completions", endpoint.complete, methods=["POST"])])
     app.state.endpoint = endpoint
     return app
+
+
+def _known(names: tuple[str, ...]) -> tuple[str, ...]:
+    unknown = [name for name in names if name and name not in FAULTS]
+    if unknown:
+        raise ValueError(f"no such fault: {', '.join(unknown)}; there are {', '.join(sorted(FAULTS))}")
+    return names
 
 
 def read_request(body: Mapping[str, Any]) -> Asked:

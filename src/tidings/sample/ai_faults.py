@@ -61,6 +61,12 @@ FAULTS: Final[Mapping[str, Fault]] = {
     "too_long": lambda _: error(
         400, "This model's maximum context length is 8192 tokens", "invalid_request_error", "context_length_exceeded"
     ),
+    "flagged": lambda _: error(
+        400,
+        "Invalid prompt: your prompt was flagged as potentially violating our usage policy.",
+        "invalid_request_error",
+        "invalid_prompt",
+    ),
     "wants_max_completion_tokens": lambda _: error(
         400, "Unsupported parameter: 'max_tokens'. Use 'max_completion_tokens' instead.", "invalid_request_error"
     ),

@@ -22,7 +22,7 @@ from starlette.responses import HTMLResponse, JSONResponse, Response
 from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from tidings.sample.discord_forms import Refusal, check_message
+from tidings.sample.discord_forms import Blocked, Refusal, check_message
 from tidings.sample.discord_page import channel_page
 from tidings.sample.discord_rates import Rates
 
@@ -65,6 +65,8 @@ class DiscordStandIn:
         """Every answer but 200, as (status, body)."""
         self.requests = 0
         self.faults: deque[FaultName] = deque()
+        self.blocked: dict[str, int] = {}
+        """Words, and how many more messages with them a filter stops."""
         self._token = token
         self._now = now
         self.rates = rates or Rates()
@@ -165,6 +167,7 @@ class DiscordStandIn:
             return self._limited(wait, milliseconds=milliseconds, scope=scope)
         try:
             message = check_message(body, request.headers.get("content-type", ""))
+            self._filter(body.decode())
         except Refusal as refusal:
             return self._answer(400, refusal.unversioned if milliseconds else refusal.body)
         posted = self._keep(message, now)
@@ -172,6 +175,12 @@ class DiscordStandIn:
         if request.query_params.get("wait") != "true":
             return Response(status_code=204, headers=headers)
         return JSONResponse(self._message(posted), headers=headers)
+
+    def _filter(self, text: str) -> None:
+        for words, left in self.blocked.items():
+            if left > 0 and words in text:
+                self.blocked[words] = left - 1
+                raise Blocked
 
     def _wrong_address(self, path: str) -> tuple[int, Any] | None:
         *_, name, webhook, token = ["", "", *path.strip("/").split("/")]

@@ -37,6 +37,14 @@ class Empty(Refusal):
         self.body = self.unversioned = {"message": "Cannot send an empty message", "code": 50006}
 
 
+class Blocked(Refusal):
+    """A message one of Discord's filters stops."""
+
+    def __init__(self) -> None:
+        super().__init__("content", "", "")
+        self.body = self.unversioned = {"message": "Message blocked by harmful links filter", "code": 240000}
+
+
 def check_message(body: bytes, content_type: str) -> dict[str, Any]:
     """Return the message, or raise the Refusal Discord would answer with."""
     if not content_type.startswith("application/json"):

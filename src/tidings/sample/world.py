@@ -20,6 +20,12 @@ from tidings.sample.serving import StandIn
 
 CHANNEL = "sample"
 AI_KEY = "sample-key"
+BLOCKED_NOTICE = "Visual identity for invented agencies"
+"""A call whose notice the channel's filter stops: it says "@everyone welcome" and carries a link."""
+FLAGGED_CALL = "Phishing literacy"
+"""A call whose text the AI endpoint takes for the thing it warns of."""
+WAYS_TO_ASK = 3
+"""A refused request is made again in simpler forms: by schema, in JSON mode, as plain text."""
 
 
 class World:
@@ -34,10 +40,19 @@ class World:
         self.github = GitHub.from_package(now_ms)
         self.feeds = Feeds.from_package(now_ms)
         self.discord = DiscordStandIn.from_package()
-        self.discord.script("429")
         self.ai = AiEndpoint()
+        self._misbehave()
         self._open = AsyncExitStack()
         self._served: dict[str, StandIn] = {}
+
+    def _misbehave(self) -> None:
+        """Script what goes wrong on purpose, besides the pages and items that do so in the data.
+
+        What is refused is refused once: whoever revives it sees it succeed.
+        """
+        self.discord.script("429")
+        self.discord.blocked[BLOCKED_NOTICE] = 1
+        self.ai.script_about(FLAGGED_CALL, *["flagged"] * WAYS_TO_ASK)
 
     async def __aenter__(self) -> World:
         apps: dict[str, Any] = {
@@ -85,10 +100,12 @@ class World:
             "notifiers": {"discord": {CHANNEL: {"webhook_url": self.discord.webhook_url(self.url("discord"))}}},
             "routes": [
                 {"pipeline": "eu_funding", "channel": CHANNEL, "query": ""},
-                {"pipeline": "feeds", "channel": CHANNEL, "query": "lamp"},
+                {"pipeline": "feeds", "channel": CHANNEL, "query": ""},
+                {"pipeline": "first_issues", "channel": CHANNEL, "query": "difficulty:<=2 claimed:no"},
+                {"pipeline": "bitcoin_news", "channel": CHANNEL, "query": "wallet sentiment:negative"},
             ],
             "pipelines": {
-                "bitcoin_news": {**self.news.settings(self.url("news")), "every": 60},
+                "bitcoin_news": {**self.news.settings(self.url("news")), "every": 60, "content_retry_seconds": 1},
                 "hacker_news": {
                     "base_url": f"{self.url('hacker_news')}/v0",
                     "every": 5,
@@ -99,6 +116,7 @@ class World:
                     "pages_url": f"{self.url('eu_portal')}/info/funding-tenders/opportunities",
                     "every": 60,
                     "pause_seconds": 0,
+                    "announce_max_age_days": 10,
                 },
                 "first_issues": {
                     "github_url": self.url("github"),
