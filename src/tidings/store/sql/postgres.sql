@@ -281,9 +281,9 @@ WHERE excluded.revision >= shelf.revision
 RETURNING id;
 
 -- name: put_entry
--- The parameters are bound one by one here, so they carry their types.
+-- Many may put at once, and none sees the others' ids: they are drawn at random.
 INSERT INTO shelf (id, pipeline, key, collection, sort, value, revision, version, written_at, expires_at)
-VALUES ((SELECT coalesce(min(id), 0) - 1 FROM shelf WHERE id < 0),
+VALUES (-1 - floor(random() * 9e15)::bigint,
     :pipeline, :key, :collection, :sort, :value, 1, :version, tidings_now(), :expires_at)
 ON CONFLICT (pipeline, key) DO UPDATE
 SET collection = excluded.collection, sort = excluded.sort, value = excluded.value, revision = shelf.revision + 1,
