@@ -17,6 +17,7 @@ from tidings.pipelines.eu_funding.programmes import PROGRAMMES
 
 BASE_URL = "https://ec.europa.eu/"
 CARDS_MAX = 1_000
+PAGE_CHARS_MAX = 5_000_000
 
 _CARD_LINK = re.compile(r"/opportunities/(topic-details|competitive-calls-cs)/([^/?#]+)", re.IGNORECASE)
 _SUBTITLE = re.compile(r"^(\S+) \| ", re.MULTILINE)
@@ -32,7 +33,7 @@ _STATUSES: tuple[tuple[str, Status], ...] = (("forthcoming", "forthcoming"), ("o
 def parse_opportunities(page: str, *, now_ms: int, base_url: str = BASE_URL) -> list[Opportunity]:
     """Return the opportunities a rendered listing shows, in its order; an unrendered shell shows none."""
     reader = _Cards()
-    reader.feed(page)
+    reader.feed(page[:PAGE_CHARS_MAX])
     reader.close()
     found = [_opportunity(href, title, text, base_url, now_ms) for href, title, text in reader.cards()]
     return list({each.reference: each for each in found if each is not None}.values())[:CARDS_MAX]

@@ -22,11 +22,13 @@ from tidings.pipelines.eu_funding.programmes import STATUS_CODES, TYPE_CODES, pr
 
 DESCRIPTION_CHARS_MAX = 10_240
 TITLE_CHARS_MAX = 500
+REFERENCE_CHARS_MAX = 300
 LEGACY = "SEDIA_PRD_CENTRICITY"
 Row = Mapping[str, Any]
 
 _BLOCK_END = re.compile(r"</(?:p|li|h[1-6]|div|tr|ul|ol)\s*>|<br\s*/?>", re.IGNORECASE)
 _FOOTNOTE = re.compile(r"\[\d{1,3}\]")
+_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f]")
 _CASCADE_NUMBER = re.compile(r"/competitive-calls-cs/(\d+)")
 
 
@@ -43,7 +45,7 @@ def parse_answer(body: bytes) -> Answer:
     try:
         found = msgspec.json.decode(body)
         return Answer(int(found["totalResults"]), tuple(row for row in found["results"] if isinstance(row, dict)))
-    except (msgspec.DecodeError, UnicodeDecodeError, KeyError, TypeError, ValueError):
+    except (msgspec.DecodeError, UnicodeDecodeError, KeyError, TypeError, ValueError, RecursionError):
         raise Transient("the funding portal answered with something that is no search result") from None
 
 
@@ -62,7 +64,7 @@ def parse_row(row: Row, *, pages_url: str, now_ms: int, is_baseline: bool = Fals
     programme, programme_name = programme_of(code)
     deadlines = tuple(sorted({time for text in _all(known, "deadlineDate") if (time := parse_time(text))}))
     return Opportunity(
-        reference=reference,
+        reference=reference[:REFERENCE_CHARS_MAX],
         identifier=identifier[:200],
         title=title[:TITLE_CHARS_MAX],
         type=type_,
@@ -137,7 +139,7 @@ def parse_time(text: str) -> str | None:
 def plain_text(markup: str, limit: int = DESCRIPTION_CHARS_MAX) -> str:
     """Turn a fragment of HTML into lines that read like sentences: no bullets, no footnote marks; cut at a word."""
     lined = _BLOCK_END.sub("\n", markup[: 8 * limit])
-    text = html.unescape(nh3.clean(lined, tags=set(), clean_content_tags={"script", "style"})).replace("\xa0", " ")
+    text = _readable(nh3.clean(lined, tags=set(), clean_content_tags={"script", "style"}))
     lines = (" ".join(_FOOTNOTE.sub("", line).split()).lstrip("•·*-– ") for line in text.splitlines())
     text = "\n".join(line[0].upper() + line[1:] for line in lines if line)
     return text if len(text) <= limit else text[:limit].rsplit(" ", 1)[0]
@@ -210,7 +212,11 @@ def _one(known: Row, name: str, *, raw: bool = False) -> str | None:
 
 
 def _text(value: Any) -> str | None:
-    """One line of text: the portal doubles blanks here and there."""
+    """One line of text: the portal doubles blanks here and there, and databases take no control characters."""
     if isinstance(value, (int, float)) and not isinstance(value, bool):
         value = str(value)
-    return " ".join(html.unescape(value).split()) or None if isinstance(value, str) else None
+    return " ".join(_readable(value).split()) or None if isinstance(value, str) else None
+
+
+def _readable(text: str) -> str:
+    return _CONTROL.sub("", html.unescape(text)).replace("\xa0", " ")

@@ -144,7 +144,7 @@ async def _described(body: Opportunity, fetcher: Fetcher, pages_url: str) -> str
     try:
         details = msgspec.json.decode(response.body)["TopicDetails"]
         return plain_text(details.get("description") or "")
-    except (msgspec.DecodeError, UnicodeDecodeError, KeyError, TypeError, AttributeError):
+    except (msgspec.DecodeError, UnicodeDecodeError, KeyError, TypeError, AttributeError, RecursionError):
         raise Transient(f"the portal's details of {body.identifier} cannot be read") from None
 
 

@@ -5,11 +5,20 @@ from __future__ import annotations
 import json
 from datetime import UTC, datetime
 
+import msgspec
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from tidings.model.errors import BadInput, Transient
 from tidings.pipelines.eu_funding.listing import parse_opportunities
-from tidings.pipelines.eu_funding.opportunity import deadlines_ahead, next_deadline, same_deadlines, spoken_date
+from tidings.pipelines.eu_funding.opportunity import (
+    Opportunity,
+    deadlines_ahead,
+    next_deadline,
+    same_deadlines,
+    spoken_date,
+)
 from tidings.pipelines.eu_funding.portal import judged, key_of, parse_answer, parse_row, parse_time, plain_text
 
 PAGES_URL = "https://ec.europa.eu/info/funding-tenders/opportunities"
@@ -155,6 +164,12 @@ def test_a_result_that_cannot_be_used_says_why(metadata, lacks):
         parse(row)
 
 
+def test_control_characters_are_dropped():
+    found = parse({**a_row(title=["A\0 call\x07"], descriptionByte=["<p>x\0y</p>"]), "reference": "5\0TOPICSen"})
+
+    assert (found.title, found.description, key_of(found)) == ("A call", "Xy", "5TOPICS")
+
+
 def test_a_double_blank_is_one():
     assert parse(a_row(typesOfAction=["HORIZON  Research"])).action_type == "HORIZON Research"
 
@@ -227,11 +242,42 @@ def test_markup_becomes_lines_of_text():
 
 
 @pytest.mark.parametrize(
-    "body", [b"", b"<html>", b"[]", b'{"results": 3, "totalResults": 1}', b'{"results": []}', b"\xff"]
+    "body", [b"", b"<html>", b"[]", b'{"results": 3, "totalResults": 1}', b'{"results": []}', b"\xff", b"[" * 100_000]
 )
 def test_an_answer_that_is_none_is_trouble_that_may_pass(body):
     with pytest.raises(Transient):
         parse_answer(body)
+
+
+JSON = st.recursive(
+    st.one_of(st.none(), st.booleans(), st.integers(), st.floats(allow_nan=False), st.text(max_size=30)),
+    lambda inner: st.one_of(st.lists(inner, max_size=3), st.dictionaries(st.text(max_size=5), inner, max_size=3)),
+    max_leaves=6,
+)
+FIELDS = [
+    "identifier", "title", "type", "status", "language", "frameworkProgramme", "startDate", "deadlineDate",
+    "deadlineModel", "typesOfAction", "callTitle", "caName", "budgetOverview", "budget", "keywords", "tags",
+    "descriptionByte", "description", "DATASOURCE", "esDA_FirstIngestDate", "url", "REFERENCE",
+]  # fmt: skip
+
+
+@given(st.dictionaries(st.sampled_from(FIELDS), JSON), st.fixed_dictionaries({"url": JSON, "summary": JSON}), JSON)
+def test_whatever_the_portal_sends_is_read_or_refused(metadata, outer, reference):
+    row = a_row(**metadata) | outer | {"reference": reference}
+    try:
+        found = parse(row)
+    except BadInput:
+        return
+
+    assert found.title
+    assert 0 < len(key_of(found)) <= 300
+    assert "\0" not in key_of(found) + found.title + found.description + found.identifier
+    assert msgspec.json.decode(msgspec.json.encode(found), type=Opportunity) == found
+
+
+@given(st.text(max_size=300))
+def test_any_page_is_read_as_a_listing(page):
+    assert isinstance(parse_opportunities(page, now_ms=HARVEST), list)
 
 
 def test_a_rendered_listing_is_read(samples):
