@@ -9,10 +9,12 @@ from tidings.model.pipeline import Pipeline
 from tidings.store.alerts import AlertStore
 from tidings.store.database import Database
 from tidings.store.desk import StoreDesk
+from tidings.store.glance import Glance
 from tidings.store.index import SearchIndex
 from tidings.store.intake import IntakeLog
 from tidings.store.items import ItemStore
 from tidings.store.ledgers import Ledgers
+from tidings.store.lifelines import Lifelines
 from tidings.store.links import LinkStore
 from tidings.store.operating import Operations
 from tidings.store.rebuild import Rebuilder
@@ -57,18 +59,19 @@ def open_store(
     schedules, index = ScheduleStore(database), SearchIndex(database)
     operations = Operations(database, pipelines, on_work=on_work)
     retention = RetentionStore(database, pipelines, dead_letter_days=dead_letter_days, journal_days=journal_days)
+    named = channels or {}
+    glance = Glance(database, pipelines, intake=intake, ledgers=ledgers, schedules=schedules, channels=named)
     desk = StoreDesk(
         database,
         pipelines,
-        items=items,
-        intake=intake,
-        links=links,
+        glance=glance,
+        lifelines=Lifelines(database, pipelines, items=items, links=links),
         ledgers=ledgers,
         schedules=schedules,
         index=index,
         operations=operations,
         retention=retention,
-        channels=channels or {},
+        channels=named,
     )
     return Store(
         database,

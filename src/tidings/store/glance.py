@@ -1,0 +1,244 @@
+"""Everything at a glance: pipelines, sources, channels, alerts and their history."""
+
+from __future__ import annotations
+
+import time
+from collections import defaultdict
+from collections.abc import Mapping
+from typing import Any
+
+from tidings.model.pipeline import Pipeline, Schedule
+from tidings.model.views import (
+    AlertView,
+    ChannelView,
+    IntakeView,
+    PipelineView,
+    Point,
+    RunView,
+    SourceView,
+    StatusView,
+)
+from tidings.store.database import Database, Row
+from tidings.store.intake import IntakeLog
+from tidings.store.ledgers import Ledgers
+from tidings.store.schedules import ScheduleRow, ScheduleStore
+
+HOUR_MS = 3_600_000
+COUNT_SECONDS = 1.0
+SILENT_FACTOR = 5
+
+
+class Glance:
+    """Counts and summaries; reads only."""
+
+    def __init__(
+        self,
+        database: Database,
+        pipelines: Mapping[str, Pipeline],
+        *,
+        intake: IntakeLog,
+        ledgers: Ledgers,
+        schedules: ScheduleStore,
+        channels: Mapping[str, str],
+    ) -> None:
+        self._database = database
+        self._pipelines = pipelines
+        self._intake = intake
+        self._ledgers = ledgers
+        self._schedules = schedules
+        self._channels = channels
+        self._counted: tuple[float, list[Row]] = (float("-inf"), [])
+
+    def status(self) -> StatusView:
+        """Return everything at a glance."""
+        with self._database.reading() as tx:
+            row = tx.one("now")
+        assert row is not None
+        counts = self._counts()
+        paused = self._ledgers.pauses()
+        budgets = self._ledgers.today()
+        sources = self.sources()
+        names = sorted({*self._pipelines, *(row[0] for row in counts)})
+        views = {
+            name: self._pipeline(name, [r for r in counts if r[0] == name], paused, budgets, sources, row[0])
+            for name in names
+        }
+        return StatusView(views, self.alerts(), row[0], sorted(paused))
+
+    def _counts(self) -> list[Row]:
+        """Count items by state; a big table is counted at most once a second."""
+        at, rows = self._counted
+        if time.monotonic() - at > COUNT_SECONDS or len(rows) == 0:
+            started = time.monotonic()
+            with self._database.reading() as tx:
+                rows = tx.all("count_items")
+            if time.monotonic() - started > 0.02:
+                self._counted = (time.monotonic(), rows)
+        return rows
+
+    def _pipeline(
+        self,
+        name: str,
+        counts: list[Row],
+        paused: Mapping[str, str],
+        budgets: list[Any],
+        sources: list[SourceView],
+        now: int,
+    ) -> PipelineView:
+        states: dict[str, int] = defaultdict(int)
+        kinds: dict[str, dict[str, int]] = defaultdict(lambda: defaultdict(int))
+        standings: dict[str, int] = defaultdict(int)
+        deliveries: dict[str, int] = defaultdict(int)
+        declared = self._pipelines.get(name)
+        for kind, workflow in declared.workflows.items() if declared else ():
+            for state in workflow.states:
+                kinds[kind][state] = 0
+                if kind != "delivery":
+                    states[state] = 0
+        for _, kind, state, standing, count, _, _, _ in counts:
+            kinds[kind][state] += count
+            standings[standing] += count
+            if kind == "delivery":
+                deliveries[state if standing != "dead" else "dead"] += count
+            else:
+                states[state] += count
+        unmerged, checkpoint, total = self._intake.totals(name)
+        with self._database.reading() as tx:
+            oldest = tx.one("oldest_due", pipeline=name)
+        writes = next((b.spent for b in budgets if b.name == f"shelf_writes:{name}"), 0)
+        mine = [s for s in sources if s.pipeline == name]
+        return PipelineView(
+            states=dict(states),
+            kinds={kind: dict(of) for kind, of in kinds.items()},
+            standings=dict(standings),
+            due=sum(row[6] or 0 for row in counts),
+            leased=sum(row[5] for row in counts),
+            parked=standings.get("parked", 0),
+            rejected=standings.get("rejected", 0),
+            dead_letters=standings.get("dead", 0),
+            oldest_due_seconds=round(oldest[0] / 1000, 1) if oldest and oldest[0] is not None else None,
+            intake=IntakeView(unmerged, checkpoint, total),
+            settled_last_hour=round(sum(p.value for p in self.points(f"settled:{name}", since_ms=now - HOUR_MS))),
+            published_last_hour=round(sum(p.value for p in self.points(f"finished:{name}", since_ms=now - HOUR_MS))),
+            last_processed_at=max((row[7] for row in counts), default=None),
+            last_discovery_at=max((s.last_success_at for s in mine if s.last_success_at), default=None),
+            deliveries=dict(deliveries),
+            shelf_writes_today=writes,
+            shelf_writes_limit=declared.shelf_writes_per_day if declared else None,
+            paused=f"pipeline:{name}" in paused,
+            sources=mine,
+            budgets=[b for b in budgets if name in b.name],
+        )
+
+    def sources(self) -> list[SourceView]:
+        """Return every source and its health."""
+        stored = {row.source: row for row in self._schedules.all()}
+        paused = self._ledgers.pauses()
+        now = self._ledgers.now_ms()
+        return [
+            self._source(s.name, p.name, s.schedule, stored.get(s.name), paused, now)
+            for p in self._pipelines.values()
+            for s in p.sources
+        ]
+
+    def _source(
+        self, name: str, pipeline: str, schedule: Schedule, row: ScheduleRow | None, paused: Mapping[str, str], now: int
+    ) -> SourceView:
+        runs = self._schedules.runs(name, 10)
+        if row is None:
+            return SourceView(name=name, pipeline=pipeline, health="waiting", schedule=describe(schedule))
+        return SourceView(
+            name=name,
+            pipeline=pipeline,
+            health=_health(name, pipeline, row, runs, paused, now),
+            schedule=describe(schedule),
+            last_success_at=row.last_success_at,
+            last_new_at=row.last_new_at,
+            next_check_at=row.next_at,
+            failures=row.failures,
+            error=row.last_error,
+            last_run=runs[0] if runs else None,
+            credits_today=sum(r.credits for r in runs if r.started_at >= now - now % 86_400_000),
+        )
+
+    def channels(self) -> list[ChannelView]:
+        """Return the channels and their limiters."""
+        paused = self._ledgers.pauses()
+        views = []
+        for name, kind in self._channels.items():
+            recent, not_before = self._ledgers.limiter(f"channel:{name}")
+            views.append(
+                ChannelView(
+                    name=name,
+                    kind=kind,
+                    paused=f"channel:{name}" in paused,
+                    reason=paused.get(f"channel:{name}"),
+                    not_before_ms=not_before,
+                    sent_last_minute=recent,
+                    waiting=self._waiting_for(name),
+                )
+            )
+        return views
+
+    def _waiting_for(self, channel: str) -> int:
+        # A delivery's key begins with its channel's name.
+        with self._database.reading() as tx:
+            rows = tx.sql(
+                "SELECT count(*) FROM items WHERE kind = 'delivery' AND standing IN ('open', 'parked') "
+                "AND key >= :prefix AND key < :prefix_end",
+                {"prefix": f"{channel}/", "prefix_end": f"{channel}0"},
+            )
+        return int(rows[0][0])
+
+    def alerts(self, *, all_of_them: bool = False) -> list[AlertView]:
+        """Return the firing alerts, or the recent history too."""
+        with self._database.reading() as tx:
+            rows = tx.all("recent_alerts" if all_of_them else "firing_alerts")
+        names = ("name", "subject", "message", "help", "value", "threshold", "fired_at", "cleared_at")
+        return [AlertView(**dict(zip(names, row[:8], strict=True))) for row in rows]
+
+    def points(self, series: str, *, since_ms: int) -> list[Point]:
+        """Return a series of low-resolution history; what workers count each for themselves is added up."""
+        with self._database.reading() as tx:
+            if series.startswith(("settled:", "finished:")):
+                asked = {"prefix": f"{series}:", "prefix_end": f"{series};", "since": since_ms}
+                return [Point(at, float(value)) for at, value in tx.all("counted_since", **asked)]
+            if series.startswith("found:"):
+                rows = tx.all("found_since", source=series.removeprefix("found:"), since=since_ms)
+            else:
+                rows = tx.all("samples", series=series, since=since_ms)
+            return [Point(at, float(value)) for at, value in rows]
+
+
+def describe(schedule: Schedule) -> str:
+    """Say in words when a source is asked."""
+    if schedule.cron is not None:
+        return f"cron {schedule.cron}"
+    seconds = schedule.every_seconds or 0
+    for size, name in ((3600, "h"), (60, "min")):
+        if seconds >= size and seconds % size == 0:
+            return f"every {seconds / size:g} {name}"
+    return f"every {seconds:g} s"
+
+
+def _health(
+    name: str, pipeline: str, row: ScheduleRow, runs: list[RunView], paused: Mapping[str, str], now: int
+) -> Any:
+    if f"source:{name}" in paused or f"pipeline:{pipeline}" in paused:
+        return "paused"
+    if row.lease_until is not None and row.lease_until > now:
+        return "running"
+    if row.failures:
+        return "failing"
+    if row.last_success_at is None:
+        return "waiting"
+    return "silent" if is_silent(row, runs, now) else "healthy"
+
+
+def is_silent(row: ScheduleRow, runs: list[RunView], now: int) -> bool:
+    """Tell whether a source has brought nothing new for much longer than is its own habit."""
+    with_new = [r.started_at for r in runs if r.new]
+    if row.last_new_at is None or len(with_new) < 3:
+        return False
+    rhythm = (with_new[0] - with_new[-1]) / (len(with_new) - 1)
+    return now - row.last_new_at > max(SILENT_FACTOR * rhythm, 6 * HOUR_MS)
