@@ -89,6 +89,8 @@ def _reachable(views: Iterable[type[msgspec.Struct]]) -> set[type[msgspec.Struct
 
 def _as_written(schema: dict[str, Any]) -> None:
     for name, field in schema.get("properties", {}).items():
+        if not any(each.get("type") == "integer" for each in field.get("anyOf", (field,))):
+            continue
         if is_time(name):
             schema["properties"][name] = _rewritten(field, {"type": "string", "format": "date-time"})
         elif name in _ID_FIELDS:
