@@ -12,6 +12,8 @@ from tidings.model.contracts import Executor, Permit
 from tidings.model.views import BudgetView, TokenView
 from tidings.store.database import Database, Tx
 
+SETTLED_LATE_MS = 3_600_000
+
 
 class Ledgers:
     """Small facts that must hold across processes and restarts."""
@@ -49,16 +51,16 @@ class Ledgers:
         """Replace a reservation by what was really spent."""
         with self._database.transaction() as tx:
             self._database.lock(tx, f"budget:{name}")
-            day = day_of(_now(tx))
+            now = _now(tx)
+            # What was set aside shortly before midnight belongs to the old day: booked on the new one it would free
+            # a reservation that somebody else still holds.
+            day = day_of(now - SETTLED_LATE_MS)
             spent, held, limit = tx.one("read_budget", name=name, day=day) or (0, 0, 0)
-            tx.run(
-                "write_budget",
-                name=name,
-                day=day,
-                spent=spent + actual,
-                reserved=max(0, held - reserved),
-                limited_to=limit,
-            )
+            if held < reserved:
+                day = day_of(now)
+                spent, held, limit = tx.one("read_budget", name=name, day=day) or (0, 0, 0)
+            left = max(0, held - reserved)
+            tx.run("write_budget", name=name, day=day, spent=spent + actual, reserved=left, limited_to=limit)
 
     def count(self, name: str, amount: int) -> None:
         """Count without a limit."""

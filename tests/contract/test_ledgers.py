@@ -1,0 +1,238 @@
+"""Budgets, limiters, caches, pauses and tokens hold across processes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+from tests.ground import Ground
+
+from tidings.model.clock import DAY_MS, day_of
+
+OpenGround = Callable[..., Ground]
+
+
+def to_midnight(ground: Ground, *, before_seconds: float) -> None:
+    """Move the clock to so many seconds before the next midnight, UTC."""
+    ground.advance(seconds=(DAY_MS - ground.now_ms() % DAY_MS) / 1000 - before_seconds)
+
+
+def spent_and_reserved(ground: Ground, name: str = "tokens") -> dict[str, tuple[int, int]]:
+    rows = ground.sql("SELECT day, spent, reserved FROM budgets WHERE name = :name ORDER BY day", name=name)
+    return {day: (spent, reserved) for day, spent, reserved in rows}
+
+
+# Budgets
+
+
+def test_a_budget_is_never_exceeded(ground: Ground) -> None:
+    ledgers = ground.store.ledgers
+
+    assert ledgers.reserve("tokens", 60, 100)
+    assert not ledgers.reserve("tokens", 41, 100)
+    assert ledgers.reserve("tokens", 40, 100)
+    ledgers.settle("tokens", 60, 10)
+    assert ledgers.reserve("tokens", 50, 100)
+    assert not ledgers.reserve("tokens", 1, 100)
+
+    (view,) = [b for b in ledgers.today() if b.name == "tokens"]
+    assert (view.spent, view.reserved, view.limit) == (10, 90, 100)
+
+
+def test_a_budget_holds_across_threads_and_processes(open_ground: OpenGround) -> None:
+    processes = [open_ground(), open_ground()]
+
+    def spend(number: int) -> int:
+        ledgers, got = processes[number % 2].store.ledgers, 0
+        for _ in range(10):
+            if ledgers.reserve("tokens", 7, 100):
+                ledgers.settle("tokens", 7, 7)
+                got += 7
+        return got
+
+    with ThreadPoolExecutor(4) as pool:
+        total = sum(pool.map(spend, range(4)))
+
+    assert total == 98
+    assert list(spent_and_reserved(processes[0]).values()) == [(98, 0)]
+
+
+def test_a_new_day_brings_a_new_budget(ground: Ground) -> None:
+    to_midnight(ground, before_seconds=60)
+    assert ground.store.ledgers.reserve("tokens", 100, 100)
+    ground.store.ledgers.settle("tokens", 100, 100)
+    assert not ground.store.ledgers.reserve("tokens", 1, 100)
+
+    ground.advance(seconds=120)
+    assert ground.store.ledgers.reserve("tokens", 1, 100)
+
+
+def test_a_clock_that_jumps_back_over_midnight_finds_the_old_day_as_it_was(ground: Ground) -> None:
+    to_midnight(ground, before_seconds=60)
+    ground.store.ledgers.reserve("tokens", 100, 100)
+    ground.store.ledgers.settle("tokens", 100, 100)
+    ground.advance(seconds=120)
+    ground.store.ledgers.reserve("tokens", 30, 100)
+
+    ground.advance(seconds=-120)
+    assert not ground.store.ledgers.reserve("tokens", 1, 100)
+    ground.advance(seconds=120)
+    assert not ground.store.ledgers.reserve("tokens", 71, 100)
+
+
+def test_what_was_reserved_before_midnight_is_settled_there(ground: Ground) -> None:
+    """Else the new day would lose a reservation that another caller still holds."""
+    to_midnight(ground, before_seconds=60)
+    yesterday = day_of(ground.now_ms())
+    ground.store.ledgers.reserve("tokens", 50, 100)
+    ground.advance(seconds=120)
+    today = day_of(ground.now_ms())
+    ground.store.ledgers.reserve("tokens", 50, 100)
+
+    ground.store.ledgers.settle("tokens", 50, 45)
+
+    assert spent_and_reserved(ground) == {yesterday: (45, 0), today: (0, 50)}
+    assert not ground.store.ledgers.reserve("tokens", 51, 100)
+
+
+def test_counting_needs_no_limit(ground: Ground) -> None:
+    ground.store.ledgers.count("calls", 2)
+    ground.store.ledgers.count("calls", 3)
+
+    assert [(b.name, b.spent, b.limit) for b in ground.store.ledgers.today()] == [("calls", 5, 0)]
+
+
+# Limiters
+
+
+def enter(ground: Ground, name: str = "channel:news") -> tuple[int, int]:
+    permit = ground.store.ledgers.enter(name, limit=30, per_seconds=60, hold_seconds=30)
+    return permit.wait_ms, permit.token
+
+
+def test_one_at_a_time_is_inside(ground: Ground) -> None:
+    wait, token = enter(ground)
+    assert (wait, token > 0) == (0, True)
+
+    assert 0 < enter(ground)[0] <= 30_000
+    ground.store.ledgers.leave("channel:news", token)
+    assert enter(ground)[0] == 0
+
+
+def test_a_place_held_by_a_dead_process_is_free_after_its_time(ground: Ground) -> None:
+    _, dead = enter(ground)
+    ground.advance(seconds=31)
+    wait, heir = enter(ground)
+    assert wait == 0
+
+    # The late one comes back: it must not open the door the heir is behind.
+    ground.store.ledgers.leave("channel:news", dead)
+    assert enter(ground)[0] > 0
+    ground.store.ledgers.leave("channel:news", heir)
+    assert enter(ground)[0] == 0
+
+
+def test_thirty_enter_in_any_minute(ground: Ground) -> None:
+    times: list[int] = []
+    for _ in range(200):
+        wait, token = enter(ground)
+        if wait:
+            ground.advance(seconds=wait / 1000)
+            continue
+        times.append(ground.now_ms())
+        ground.store.ledgers.leave("channel:news", token)
+        ground.advance(seconds=0.7)
+
+    assert len(times) > 90
+    # The clock moves by itself too: allow for the milliseconds between entering and reading it.
+    assert all(later - earlier >= 59_900 for earlier, later in zip(times, times[30:], strict=False))
+
+
+def test_nobody_enters_before_the_time_that_was_asked_for(ground: Ground) -> None:
+    _, token = enter(ground)
+    ground.store.ledgers.leave("channel:news", token, not_before_ms=5_000)
+
+    assert 0 < enter(ground)[0] <= 5_000
+    assert 0 < ground.store.ledgers.limiter("channel:news")[1] <= 5_000
+    ground.advance(seconds=5.1)
+    assert enter(ground)[0] == 0
+    assert ground.store.ledgers.limiter("channel:news")[0] == 2
+
+
+def test_limiters_hold_across_threads_and_processes(open_ground: OpenGround) -> None:
+    processes = [open_ground(), open_ground()]
+    inside: list[int] = []
+    most: list[int] = []
+
+    def ask(number: int) -> int:
+        ledgers, entered = processes[number % 2].store.ledgers, 0
+        for _ in range(40):
+            permit = ledgers.enter("door", limit=30, per_seconds=3600, hold_seconds=600)
+            if permit.wait_ms == 0:
+                inside.append(number)
+                most.append(len(inside))
+                inside.remove(number)
+                ledgers.leave("door", permit.token)
+                entered += 1
+        return entered
+
+    with ThreadPoolExecutor(4) as pool:
+        entered = sum(pool.map(ask, range(4)))
+
+    assert entered == 30
+    assert max(most) == 1
+
+
+def test_limiters_are_apart_by_name(ground: Ground) -> None:
+    assert enter(ground, "one")[0] == 0
+    assert enter(ground, "two")[0] == 0
+
+
+# Caches
+
+
+def test_a_cache_remembers_for_its_time(ground: Ground) -> None:
+    ledgers = ground.store.ledgers
+    assert ledgers.get("answers", "k") is None
+    ledgers.put("answers", "k", b"one", 60)
+    ledgers.put("answers", "k", b"two \x00\xff", 60)
+    ledgers.put("others", "k", b"three", 600)
+
+    assert ledgers.get("answers", "k") == b"two \x00\xff"
+    ground.advance(seconds=61)
+    assert ledgers.get("answers", "k") is None
+    assert ledgers.get("others", "k") == b"three"
+    assert ground.store.retention.tidy()["caches"] == 1
+
+
+# Pauses and tokens
+
+
+def test_a_pause_is_seen_by_other_processes_and_survives(open_ground: OpenGround) -> None:
+    one, two = open_ground(), open_ground()
+    one.store.ledgers.pause("channel:news", "the webhook is gone")
+    one.store.ledgers.pause("channel:news", "still gone")
+
+    assert two.store.ledgers.pauses() == {"channel:news": "still gone"}
+    assert two.store.ledgers.resume("channel:news")
+    assert not two.store.ledgers.resume("channel:news")
+    assert one.store.ledgers.pauses() == {}
+
+
+def test_a_token_is_known_by_its_hash_alone_and_can_be_revoked(ground: Ground) -> None:
+    token = ground.store.ledgers.create_token("laptop", "operate")
+
+    assert ground.store.ledgers.scope_of(token) == "operate"
+    assert ground.store.ledgers.scope_of(token + "x") is None
+    assert token not in repr(ground.dump())
+    assert ground.store.ledgers.revoke("laptop") == 1
+    assert ground.store.ledgers.scope_of(token) is None
+    (view,) = ground.store.ledgers.tokens()
+    assert (view.name, view.scope, view.revoked_at is not None) == ("laptop", "operate", True)
+
+
+@pytest.mark.parametrize("nothing", ["", "tid_", "tid_" + "A" * 43])
+def test_nobody_has_a_scope_without_a_token(ground: Ground, nothing: str) -> None:
+    ground.store.ledgers.create_token("laptop", "read")
+    assert ground.store.ledgers.scope_of(nothing) is None
