@@ -1,0 +1,121 @@
+"""Who asks which source when: one owner per source, across machines."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+
+from tests.ground import Ground
+
+from tidings.model.views import RunView
+
+OpenGround = Callable[..., Ground]
+SOURCE = "example.things"
+
+
+def run(**fields: object) -> RunView:
+    return RunView(source=SOURCE, started_at=0, **fields)  # type: ignore[arg-type]  # a builder
+
+
+def test_a_source_is_due_at_once_when_first_declared(ground: Ground) -> None:
+    schedules = ground.store.schedules
+    assert schedules.next_in_ms() is None
+    schedules.declare(SOURCE, "example")
+    assert schedules.next_in_ms() == 0
+
+    turn = schedules.claim(SOURCE, "me", 60)
+    assert turn is not None
+    schedules.close(turn, run(found=3, new=2), next_in_seconds=600)
+    schedules.declare(SOURCE, "example")
+
+    assert schedules.claim(SOURCE, "me", 60) is None
+    assert 590_000 < (schedules.next_in_ms() or 0) <= 600_000
+    ground.advance(seconds=601)
+    assert schedules.claim(SOURCE, "me", 60) is not None
+
+
+def test_one_of_many_gets_the_turn(open_ground: OpenGround) -> None:
+    processes = [open_ground() for _ in range(4)]
+    processes[0].store.schedules.declare(SOURCE, "example")
+
+    with ThreadPoolExecutor(4) as pool:
+        turns = list(pool.map(lambda p: p.store.schedules.claim(SOURCE, "me", 60), processes))
+
+    assert sum(turn is not None for turn in turns) == 1
+    assert processes[0].store.schedules.claim(SOURCE, "me", 60, force=True) is None
+
+
+def test_a_turn_lost_to_its_lease_writes_no_schedule(ground: Ground) -> None:
+    schedules = ground.store.schedules
+    schedules.declare(SOURCE, "example")
+    late = schedules.claim(SOURCE, "late", 60)
+    assert late is not None
+    assert schedules.beat(late, 60)
+    ground.advance(seconds=61)
+    assert not schedules.beat(late, 60)
+    heir = schedules.claim(SOURCE, "heir", 60)
+    assert heir is not None
+
+    schedules.close(late, run(error="slow"), next_in_seconds=9999)
+
+    (row,) = schedules.all()
+    assert (row.failures, row.last_error) == (0, None)
+    assert row.lease_until is not None
+    schedules.close(heir, run(new=1), next_in_seconds=60)
+    (row,) = schedules.all()
+    assert (row.lease_until, row.last_new_at is not None) == (None, True)
+
+
+def test_failures_are_counted_in_a_row(ground: Ground) -> None:
+    schedules = ground.store.schedules
+    schedules.declare(SOURCE, "example")
+    seen = []
+    for error in ("down", "down", None, "down"):
+        turn = schedules.claim(SOURCE, "me", 60, force=True)
+        assert turn is not None
+        seen.append(turn.failures)
+        schedules.close(turn, run(error=error), next_in_seconds=1)
+
+    assert seen == [0, 1, 2, 0]
+    (row,) = schedules.all()
+    assert (row.failures, row.last_error, row.last_success_at is not None) == (1, "down", True)
+
+
+def test_runs_are_recorded_newest_first(ground: Ground) -> None:
+    schedules = ground.store.schedules
+    schedules.declare(SOURCE, "example")
+    for number in range(3):
+        turn = schedules.claim(SOURCE, "me", 60, force=True)
+        assert turn is not None
+        record = run(found=9, new=number, changed=1, unchanged=2, rejected=3, trimmed=4, pages=5, credits=6, note="ok")
+        schedules.close(turn, record, next_in_seconds=1)
+
+    newest = schedules.runs(SOURCE, limit=2)
+    assert [r.new for r in newest] == [2, 1]
+    first = newest[0]
+    assert (first.found, first.changed, first.unchanged, first.rejected) == (9, 1, 2, 3)
+    assert (first.trimmed, first.pages, first.credits, first.note, first.error) == (4, 5, 6, "ok", None)
+    assert (first.ended_at or 0) >= first.started_at > 0
+
+
+def test_a_paused_source_or_pipeline_is_nobodys_turn(ground: Ground) -> None:
+    schedules, ledgers = ground.store.schedules, ground.store.ledgers
+    schedules.declare(SOURCE, "example")
+    for part in (f"source:{SOURCE}", "pipeline:example"):
+        ledgers.pause(part, "rest")
+        assert schedules.claim(SOURCE, "me", 60, force=True) is None
+        ledgers.resume(part)
+
+    assert schedules.claim(SOURCE, "me", 60) is not None
+
+
+def test_a_source_can_be_checked_now(ground: Ground) -> None:
+    schedules = ground.store.schedules
+    schedules.declare(SOURCE, "example")
+    turn = schedules.claim(SOURCE, "me", 60)
+    assert turn is not None
+    schedules.close(turn, run(), next_in_seconds=3600)
+
+    assert schedules.check_now(SOURCE)
+    assert not schedules.check_now("example.nothing")
+    assert schedules.claim(SOURCE, "me", 60) is not None
