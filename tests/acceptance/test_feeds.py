@@ -9,13 +9,13 @@ from typing import Any
 
 from tests.engine import Engine
 
-from tidings.app import ChannelSpec
 from tidings.model.clock import SystemClock
 from tidings.model.publication import Route
 from tidings.pipelines import feeds
 from tidings.sample.discord import DiscordStandIn
 from tidings.sample.feeds import Feeds, SampleEntry
 from tidings.sample.serving import StandIn
+from tidings.wiring import ChannelSpec
 
 
 @dataclass
@@ -68,7 +68,7 @@ async def test_feeds_are_read_from_the_configuration_alone(database_url: str) ->
         cards = engine.cards("entries")
         assert all(card["summary"] and card["text_from"] == "page" for card in cards)
         assert [card["published_at"] for card in cards] == sorted((c["published_at"] for c in cards), reverse=True)
-        found = engine.search("feed:the-lampkeeper-s-log salt")
+        found = engine.search("feed:the-lampkeepers-log salt")
         assert any("salt" in hit.title.lower() for hit in found)
 
         asked = len(sites.asked)

@@ -191,8 +191,8 @@ async def test_a_failing_repository_and_a_failing_issue_fail_alone_and_visibly(
         engine, world = watch.engine, watch.world
         only(world, "facebook/react", "pandas-dev/pandas", "vuejs/vue")
         pandas = world.repo("pandas-dev/pandas")
-        world.fail(f"/repositories/{pandas.id}/languages", *[refusal(500, "Oops")] * 5)
-        world.fail("/repos/facebook/react/issues/1", *[refusal(500, "Oops")] * 5)
+        world.fail(f"/repositories/{pandas.id}/languages", *[refusal(500, "Oops")] * 8)
+        world.fail("/repos/facebook/react/issues/1", *[refusal(500, "Oops")] * 8)
         for _ in range(40):
             await engine.discover_due()
             await engine.work_until_idle()

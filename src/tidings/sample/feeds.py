@@ -89,6 +89,11 @@ class Feeds:
         """Return where the feeds are."""
         return [f"{base}/{feed.host}{feed.feed_path}" for feed in self.feeds.values()]
 
+    def settings(self, base: str) -> list[dict[str, str]]:
+        """Return the feeds as they stand in a configuration."""
+        names = [feed.title for feed in self.feeds.values()]
+        return [{"url": url, "name": name} for url, name in zip(self.addresses(base), names, strict=True)]
+
     async def _serve(self, request: Request) -> Response:
         path = request.url.path
         status, media_type, body, headers = self._answer(path, str(request.base_url).rstrip("/"))

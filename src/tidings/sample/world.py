@@ -124,7 +124,7 @@ class World:
                     "every": 60,
                 },
                 "feeds": {
-                    "feeds": self.feeds.addresses(self.url("feeds")),
+                    "feeds": self.feeds.settings(self.url("feeds")),
                     "interval": 60,
                     "min_interval": 60,
                     "max_interval": 60,

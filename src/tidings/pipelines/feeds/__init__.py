@@ -115,7 +115,7 @@ def source_names(feeds: list[Feed]) -> list[str]:
 
 
 def _plain(name: str) -> str:
-    letters = unicodedata.normalize("NFKD", name).encode("ascii", "ignore").decode()
+    letters = unicodedata.normalize("NFKD", name.replace("'", "")).encode("ascii", "ignore").decode()
     return re.sub(r"[^a-z0-9]+", "-", letters.lower()).strip("-")
 
 

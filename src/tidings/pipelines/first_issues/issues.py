@@ -230,8 +230,8 @@ def is_out_of_reach(work: Work) -> Verdict:
 
 def issue_workflow(details: Details, *, keep_closed_ms: int) -> Workflow:
     """Declare an issue's life."""
-    fetching = RetryPolicy(attempts=5, base_seconds=30, cap_seconds=3600, exhausted="mark_failed")
-    asking = RetryPolicy(attempts=4, base_seconds=30, cap_seconds=3600, exhausted="mark_failed")
+    fetching = RetryPolicy(attempts=8, base_seconds=60, cap_seconds=3600, exhausted="mark_failed")
+    asking = RetryPolicy(attempts=6, base_seconds=60, cap_seconds=3600, exhausted="mark_failed")
     return Workflow(
         kind="issue",
         start="found",

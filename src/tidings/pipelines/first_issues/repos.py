@@ -267,8 +267,8 @@ def _withdraw(reason: Availability) -> Transition:
 
 def repo_workflow(survey: Survey, *, reread_seconds: float) -> Workflow:
     """Declare a repository's life."""
-    fetching = RetryPolicy(attempts=5, base_seconds=30, cap_seconds=3600, exhausted="mark_failed")
-    asking = RetryPolicy(attempts=4, base_seconds=30, cap_seconds=3600, exhausted="mark_failed")
+    fetching = RetryPolicy(attempts=8, base_seconds=60, cap_seconds=3600, exhausted="mark_failed")
+    asking = RetryPolicy(attempts=6, base_seconds=60, cap_seconds=3600, exhausted="mark_failed")
     return Workflow(
         kind="repo",
         start="found",
