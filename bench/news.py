@@ -15,11 +15,12 @@ from typing import Any
 
 import msgspec
 
-from tidings.app import App, Wiring
+from tidings.app import App
 from tidings.model.contracts import Kit
 from tidings.pipelines.bitcoin_news import Settings, build, endpoints
 from tidings.sample.news import News
 from tidings.sample.serving import StandIn
+from tidings.wiring import Wiring
 
 OLD, NEW, QUICK_OLD = 480, 20, 120
 HOUR_MS = 3_600_000

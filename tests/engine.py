@@ -9,13 +9,14 @@ from typing import Any
 
 import msgspec
 
-from tidings.app import App, ChannelSpec, Wiring
+from tidings.app import App
 from tidings.model.contracts import Hit
 from tidings.model.pipeline import Pipeline
 from tidings.model.publication import Route
 from tidings.model.query import parse
 from tidings.model.views import ItemRow, ItemView, RunView
 from tidings.process.worker import LANES, Lane
+from tidings.wiring import ChannelSpec, Wiring
 
 
 class Engine:

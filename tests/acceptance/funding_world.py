@@ -12,7 +12,6 @@ from typing import Any
 
 from tests.engine import Engine
 
-from tidings.app import ChannelSpec
 from tidings.model.publication import Route
 from tidings.model.views import RunView
 from tidings.pipelines.eu_funding import Settings, build
@@ -20,6 +19,7 @@ from tidings.publish.sending import Policy
 from tidings.sample.discord import DiscordStandIn
 from tidings.sample.eu_portal import EuPortal
 from tidings.sample.serving import StandIn
+from tidings.wiring import ChannelSpec
 
 HARVEST = datetime(2026, 8, 22, 12, tzinfo=UTC)
 """When the recorded pages were read."""

@@ -13,7 +13,6 @@ import pytest
 from starlette.responses import HTMLResponse
 from tests.engine import Engine
 
-from tidings.app import AiSpec
 from tidings.net.client import Limits
 from tidings.pipelines.bitcoin_news import Settings, build, endpoints
 from tidings.pipelines.bitcoin_news.normalize import article_id
@@ -22,6 +21,7 @@ from tidings.sample.ai_endpoint import build as ai_app
 from tidings.sample.news import APITUBE, NEWSDATA, News
 from tidings.sample.news_apis import apitube_id, newsdata_id
 from tidings.sample.serving import StandIn
+from tidings.wiring import AiSpec
 
 HOUR_MS = 3_600_000
 TROUBLE = {"settling failed", "claiming failed", "merging failed"}

@@ -17,9 +17,9 @@ from starlette.routing import Route as Path_
 from tests.engine import Engine
 
 from tidings import config
-from tidings.app import wiring_from
 from tidings.model.errors import Misconfigured
 from tidings.sample.serving import StandIn
+from tidings.wiring import wiring_from
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "your-own-pipeline.md"
 BLOCK = re.compile(r"^`([\w./]+)`\n\n```\w+\n(.*?)^```$", re.MULTILINE | re.DOTALL)

@@ -14,7 +14,6 @@ from tests.conftest import new_postgres_database
 from tests.engine import Engine
 from tests.example import pipeline, thing
 
-from tidings.app import ChannelSpec
 from tidings.model.errors import BadInput, StoreUnavailable
 from tidings.model.publication import Notice, Route
 from tidings.store.backup import verify, write_backup
@@ -23,6 +22,7 @@ from tidings.store.copying import number
 from tidings.store.database import Database, connect
 from tidings.store.migrate import migrate
 from tidings.store.restore import PARKED, TOKEN_LEAP, restore_backup
+from tidings.wiring import ChannelSpec
 
 CHANNEL = ChannelSpec("room", "https://discord.com/api/webhooks/1/a-token")
 TABLES = (

@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 from tests.commands import tidings
 
-from tidings.app import wiring_from
 from tidings.config import load
 from tidings.model.errors import Misconfigured
+from tidings.wiring import wiring_from
 
 SECRET = "canary-5f1d0c9b7e"
 HN = "[pipelines.hacker_news]\n"

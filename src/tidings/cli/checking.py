@@ -16,7 +16,6 @@ import msgspec
 import typer
 from pydantic import SecretStr
 
-from tidings.app import USER_AGENT, discord_hosts, loopback_places, wiring_from
 from tidings.cli.output import say, show_json
 from tidings.cli.serving import is_loopback
 from tidings.cli.shared import ConfigOption, JsonOption, settings_from
@@ -30,6 +29,7 @@ from tidings.store.checks import has_token, vet
 from tidings.store.database import connect
 from tidings.store.ledgers import Ledgers
 from tidings.store.migrate import check_schema
+from tidings.wiring import USER_AGENT, discord_hosts, loopback_places, wiring_from
 
 WAIT_SECONDS = 5.0
 SKEW_SECONDS_MAX = 30.0

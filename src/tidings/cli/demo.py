@@ -12,7 +12,7 @@ from typing import Annotated, Any
 
 import typer
 
-from tidings.app import App, Wiring, run_loops, wiring_from
+from tidings.app import App, run_loops
 from tidings.cli.output import fail, say, show_json, show_table
 from tidings.cli.running import loops_for
 from tidings.cli.shared import JsonOption, stop_on_signals
@@ -21,6 +21,7 @@ from tidings.model.errors import TidingsError
 from tidings.net.client import Limits
 from tidings.sample.world import World
 from tidings.watch import logs
+from tidings.wiring import Wiring, wiring_from
 
 ONCE_SECONDS = 45.0
 """How long a retry or a rate limit is waited for before `--once` calls the rest finished."""

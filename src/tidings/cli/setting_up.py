@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from tidings.app import App, Wiring
+from tidings.app import App
 from tidings.cli import checking
 from tidings.cli.output import end, fail, moment, say, show_json, show_table
 from tidings.cli.shared import ConfigOption, JsonOption, opened_store, run_app, settings_from, wiring_of
@@ -18,6 +18,7 @@ from tidings.model.contracts import Receipt
 from tidings.model.errors import SlowDown, TidingsError
 from tidings.model.publication import Notice, NoticeField
 from tidings.publish.embeds import message
+from tidings.wiring import Wiring
 
 PANEL = "Set up"
 SCOPES = ("read", "ingest", "operate")

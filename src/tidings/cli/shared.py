@@ -13,7 +13,7 @@ from typing import Annotated, Any, TypeVar
 
 import typer
 
-from tidings.app import App, Wiring, wiring_from
+from tidings.app import App
 from tidings.cli.output import end
 from tidings.config import Settings, load
 from tidings.model.errors import Misconfigured, StoreUnavailable, TidingsError
@@ -23,6 +23,7 @@ from tidings.store.database import Database, connect
 from tidings.store.migrate import migrate
 from tidings.store.store import Store, open_store
 from tidings.watch.logs import event
+from tidings.wiring import Wiring, wiring_from
 
 T = TypeVar("T")
 

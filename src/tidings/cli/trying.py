@@ -16,7 +16,6 @@ import msgspec
 import typer
 from rich.progress import Progress
 
-from tidings.app import wiring_from
 from tidings.cli.output import console, end, fail, say, show_json
 from tidings.cli.shared import ConfigOption, JsonOption, settings_from
 from tidings.config import Notifiers, Settings
@@ -28,6 +27,7 @@ from tidings.process.enrich import Enricher
 from tidings.process.enrich_endpoint import Endpoint
 from tidings.process.extract import Extractor
 from tidings.process.memory_ledger import MemoryLedger
+from tidings.wiring import wiring_from
 
 PANEL = "Try"
 QUESTIONS = ("extract", "summarize", "sentiment", "issue")
@@ -105,7 +105,9 @@ class Bench:
 
     async def warm_up(self, children: int) -> None:
         """Start the children that read pages, so that no page pays for it."""
-        page = b"<html><body><p>%s</p></body></html>" % (b"This page is long enough to have a language of its own. " * 4)
+        page = b"<html><body><p>%s</p></body></html>" % (
+            b"This page is long enough to have a language of its own. " * 4
+        )
         await asyncio.gather(*(self.extractor.extract(page, NOWHERE) for _ in range(children)))
 
     async def _readable(self, material: Material) -> Material:
