@@ -67,6 +67,13 @@ async def watching(database_url: str, samples: Path, *, token: bool = True) -> A
             yield Watch(engine, world, expected)
 
 
+def shelf_of(engine: Engine) -> dict[str, bytes]:
+    """Everything readers see, byte for byte."""
+    entries = [*engine.store.shelf.newest("first_issues", "repos", limit=10_000)]
+    entries += engine.store.shelf.newest("first_issues", "issues", limit=10_000)
+    return {entry.key: entry.value for entry in entries}
+
+
 def only(world: GitHub, *names: str) -> None:
     """Shorten the list to a few repositories."""
     links = {f"https://github.com/{name}" for name in names}
@@ -94,6 +101,10 @@ async def test_the_whole_list_ends_in_the_right_states_and_only_changes_are_work
         assert engine.desk.dead_letters() == []
         limited = [call for call in world.calls if call.status == 403]
         assert 0 < len(limited) < 100, "limits are met, and not run into again and again"
+
+        shelf = shelf_of(engine)
+        engine.store.rebuilder.rebuild()
+        assert shelf_of(engine) == shelf, "cards are a function of the bodies"
 
         # A second pass with nothing changed: only conditional calls, and nothing is queued.
         world.calls_an_hour_with_token = 100_000
@@ -142,6 +153,9 @@ async def test_the_whole_list_ends_in_the_right_states_and_only_changes_are_work
         card = engine.card("issues", "facebook/react/1")
         assert card is not None
         assert (card["claimed_by"], card["comments"], card["unclaimed"]) == ("newcomer", 1, False)
+        shelf = shelf_of(engine)
+        engine.store.rebuilder.rebuild()
+        assert shelf_of(engine) == shelf
 
 
 async def test_closed_issues_lost_repositories_and_renames_are_followed(database_url: str, samples: Path) -> None:

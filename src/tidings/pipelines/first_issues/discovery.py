@@ -21,7 +21,8 @@ from tidings.pipelines.first_issues.bodies import RepoBody
 from tidings.pipelines.first_issues.listing import Entry, Listing
 from tidings.pipelines.first_issues.lookup import Lookup, repo_finding, withdrawn_finding
 
-PAGE_REPOSITORIES = 20
+PAGE_REPOSITORIES = 10
+"""Few enough that a page is done before the turn at the source is lost, even if every call takes its full time."""
 TRIES_AGAIN_MAX = 3
 AGAIN_SECONDS = 300.0
 

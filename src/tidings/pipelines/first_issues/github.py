@@ -18,6 +18,7 @@ from tidings.net.client import retry_after_seconds
 from tidings.pipelines.first_issues.pace import Pace, Purpose
 
 PER_PAGE = "100"
+CALL_SECONDS = 20.0
 MOVED = frozenset({301, 302, 307, 308})
 OUT_OF_REACH = frozenset({404, 410, 451})
 _LINK = re.compile(r'<([^>]*)>\s*;[^,]*?\brel="?([a-z]+)"?')
@@ -47,7 +48,12 @@ class GitHub:
         response: Response | None = None
         try:
             response = await kit.fetcher.call(
-                "GET", self.address(path), headers=self._headers, params=params, conditional=conditional
+                "GET",
+                self.address(path),
+                headers=self._headers,
+                params=params,
+                timeout_seconds=CALL_SECONDS,
+                conditional=conditional,
             )
         finally:
             await self.pace.done(kit, response, now_ms)

@@ -201,9 +201,9 @@ async def test_pages_are_small_and_carry_the_cursor(clock):
         pages = await hub.discover()
         resumed = await hub.discover(cursor=pages[1].cursor)
 
-    assert [len(page.findings) for page in pages] == [0, 20, 20, 5]
-    assert pages[1].cursor == {"after": "owner/repo-19"}
-    assert list(findings(resumed)) == names[20:]
+    assert [len(page.findings) for page in pages] == [0, 10, 10, 10, 10, 5]
+    assert pages[1].cursor == {"after": "owner/repo-09"}
+    assert list(findings(resumed)) == names[10:]
 
 
 async def test_a_cursor_that_points_nowhere_starts_the_pass_again(clock):
