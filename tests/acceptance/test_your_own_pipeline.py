@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import sys
 import tomllib
@@ -17,8 +18,11 @@ from starlette.routing import Route as Path_
 from tests.engine import Engine
 
 from tidings import config
+from tidings.cli.serving import parts_of
 from tidings.model.errors import Misconfigured
+from tidings.net.client import Web
 from tidings.sample.serving import StandIn
+from tidings.serve.server import build
 from tidings.wiring import wiring_from
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "your-own-pipeline.md"
@@ -106,6 +110,15 @@ async def test_the_page_builds_a_pipeline_that_works(installed: Path, database_u
                 "is_urgent": True,
             }
             assert [hit.key for hit in engine.search("berth:north closed")] == ["1"]
+            served = {"hosts": [], "root_path": "", "cors_origins": []}
+            application = build(parts_of(engine.app, served, loopback=True))
+            async with StandIn(application) as reader, Web(user_agent="t/1", endpoints=[reader.url]) as web:
+                listed = await web.call("GET", f"{reader.url}/api/v1/{NAME}/notices?berth=north&urgent=true")
+                feed = await web.call("GET", f"{reader.url}/feeds/{NAME}.rss")
+                described = await web.call("GET", f"{reader.url}/openapi.json")
+            assert [notice["id"] for notice in json.loads(listed.body)["notices"]] == ["1"]
+            assert (feed.status, b"North berth closed" in feed.body) == (200, True)
+            assert f"/api/v1/{NAME}/notices" in json.loads(described.body)["paths"]
 
             office.notices[0]["text"] = "Dredging until three."
             (run,) = await engine.discover()
