@@ -251,7 +251,7 @@ async def test_two_workers_share_one_rate_and_one_place(database_url: str) -> No
         assert len(world.discord.messages) == 45
         assert world.discord.refused == []
         times = [posted.at for posted in world.discord.messages]
-        assert all(times[n + 30] - times[n] >= 59.9 for n in range(15))
+        assert all(times[n + 30] - times[n] >= 60 for n in range(15))
 
 
 async def test_status_metrics_and_alerts_show_the_warning_signs(database_url: str) -> None:

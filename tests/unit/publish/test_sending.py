@@ -100,7 +100,7 @@ async def test_a_sent_delivery_keeps_its_proof():
     assert isinstance(outcome, Advance)
     assert (outcome.body.message_id, outcome.body.sent_at, outcome.body.answer) == ("99", NOW, "200 OK")
     assert notifier.sent == ["abc"]
-    assert desk.calls == [("enter", "channel:eu", 30, 60.0), ("leave", "channel:eu", 7, 400)]
+    assert desk.calls == [("enter", "channel:eu", 30, 62.0), ("leave", "channel:eu", 7, 400)]
 
 
 async def test_channels_on_one_webhook_share_a_rate():
