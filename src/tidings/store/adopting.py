@@ -39,7 +39,15 @@ class Adopted:
 
     born: list[tuple[int, Finding]] = field(default_factory=list)
     changed: list[tuple[int, Finding]] = field(default_factory=list)
+    unseen: list[tuple[int, Finding]] = field(default_factory=list)
+    """Those of the changed of which nothing was ever accepted: readers see their first card."""
     unchanged: int = 0
+
+    def change(self, item: Known, finding: Finding) -> None:
+        """Note a new revision."""
+        self.changed.append((item.id, finding))
+        if item.accepted_revision is None:
+            self.unseen.append((item.id, finding))
 
 
 def adopt(tx: Tx, pipelines: Mapping[str, Pipeline], arrivals: Sequence[Arrival]) -> Adopted:
@@ -166,7 +174,7 @@ def _restart(
         )
         bodies.append((item.id, revision, finding.payload))
         journal.append((item.id, "changed", 0, 0, item.state, state, "changed", None, None, None))
-        adopted.changed.append((item.id, finding))
+        adopted.change(item, finding)
     tx.many("restart_item", rows)
     tx.many("put_body", bodies)
     tx.many("drop_other_bodies", [(item.id,) for item, _ in restarts])
@@ -181,7 +189,7 @@ def _let_wait(tx: Tx, waits: list[tuple[Known, Arrival]], adopted: Adopted) -> N
         revision = max(item.revision, item.waiting_revision or 0) + 1
         rows.append((item.id, finding.fingerprint, revision, intake_id or item.intake_id))
         bodies.append((item.id, revision, finding.payload))
-        adopted.changed.append((item.id, finding))
+        adopted.change(item, finding)
     tx.many("set_waiting_revision", rows)
     tx.many("put_body", bodies)
     tx.many("drop_other_bodies", [(item.id,) for item, _ in waits])

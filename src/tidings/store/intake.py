@@ -113,7 +113,7 @@ class IntakeLog:
     def _show_at_once(self, tx: Tx, pipeline: str, adopted: Adopted) -> None:
         declared = self._pipelines.get(pipeline)
         if declared is not None and declared.first_cards:
-            put_first_cards(tx, declared, adopted.born)
+            put_first_cards(tx, declared, [*adopted.born, *adopted.unseen])
 
     def trim(self, pipeline: str) -> int:
         """Drop findings behind the checkpoint that are older than the log is kept."""

@@ -1,0 +1,105 @@
+"""Shelf and index are read models: rebuilding them from the items changes not a byte."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+
+from tests import example
+from tests.example import Thing, ThingCard, thing
+from tests.ground import Ground
+
+from tidings.model.publication import Attribute, Document, IdIndex, Presentation
+
+OpenGround = Callable[..., Ground]
+
+
+def sort_of(key: str) -> int:
+    """A time far ahead: what readers see must follow from what processing does not change."""
+    return 1_900_000_000_000 + (int(key) if key.isdigit() else 0)
+
+
+def present(key: str, body: Thing) -> Presentation | None:
+    if body.text == "withdrawn":
+        return None
+    attributes: dict[str, Attribute] = {"tags": ["x", "é"], "n": 3, "none": None}
+    url = f"https://example.org/{key}"
+    document = Document(body.text, f"{body.text} of {key}", "ada", "thing", len(key), 7, url, attributes)
+    return Presentation("things", key, ThingCard(key, body.text), sort=sort_of(key), document=document)
+
+
+def first(key: str, body: Thing) -> Presentation:
+    return Presentation("things", key, ThingCard(key, body.text), sort=sort_of(key))
+
+
+def seen(ground: Ground) -> dict[str, list[tuple[object, ...]]]:
+    """What readers can see, without times and numbers of writing: a card that did not change was not written."""
+    if ground.database.dialect == "sqlite":
+        documents = "SELECT d.*, t.title, t.text FROM documents d JOIN documents_text t ON t.rowid = d.id ORDER BY d.id"
+    else:
+        documents = "SELECT * FROM documents ORDER BY id"
+    return {
+        "cards": ground.sql("SELECT id, pipeline, key, collection, sort, value FROM shelf ORDER BY id"),
+        "documents": [tuple(map(repr, row)) for row in ground.sql(documents)],
+    }
+
+
+def test_a_rebuild_equals_the_live_shelf_and_index(open_ground: OpenGround) -> None:
+    declared = example.pipeline(first_cards={"thing": first}, id_index=IdIndex("things", newest=40, days=30))
+    object.__setattr__(declared, "presenters", {"thing": present})
+    ground = open_ground(declared)
+    chance = random.Random(7)
+    fates = ["", "", "", "reject", "refuse", "die", "postpone"]
+    texts = ["apples", "pears", "withdrawn", "Äpfel \0 and NUL", "line\nbreak"]
+    for _ in range(6):
+        some = chance.sample(range(60), 25)
+        ground.record(*(thing(str(n), chance.choice(texts), fate=chance.choice(fates)) for n in some))
+        ground.work()
+    before = seen(ground)
+    assert len(before["cards"]) > 20
+    assert len(before["documents"]) > 10
+    version = ground.store.shelf.version("example")
+
+    ground.store.rebuilder.rebuild()
+
+    assert seen(ground) == before
+    assert ground.store.shelf.version("example") > version
+
+
+def test_a_rebuild_mends_what_was_lost_or_forged(ground: Ground) -> None:
+    ground.record(*(thing(str(n), f"text {n}") for n in range(5)))
+    ground.work()
+    before = seen(ground)
+    ground.write("DELETE FROM documents WHERE id = (SELECT min(id) FROM documents)")
+    ground.write("UPDATE shelf SET value = :value WHERE id = (SELECT max(id) FROM shelf)", value=b'"forged"')
+    ground.write("DELETE FROM shelf WHERE id = (SELECT min(id) FROM shelf)")
+
+    assert ground.store.rebuilder.rebuild() == 5
+
+    assert seen(ground) == before
+
+
+def test_a_rebuild_leaves_entries_of_no_item_alone(ground: Ground) -> None:
+    ground.store.shelf.put("example", "note", b"1")
+    ground.record(thing("a"))
+    ground.work()
+
+    ground.store.rebuilder.rebuild()
+
+    entry = ground.store.shelf.get("example", "note")
+    assert entry is not None
+    assert entry.value == b"1"
+
+
+def test_a_first_card_follows_the_finding_until_something_is_accepted(open_ground: OpenGround) -> None:
+    ground = open_ground(example.pipeline(first_cards={"thing": first}))
+    ground.record(thing("a", "one", fate="reject"))
+    ground.work()
+    ground.record(thing("a", "two", fate="reject"))
+    ground.work()
+    assert ground.card("a") == b'{"id":"a","text":"two"}'
+    before = seen(ground)
+
+    ground.store.rebuilder.rebuild()
+
+    assert seen(ground) == before
