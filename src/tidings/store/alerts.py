@@ -55,10 +55,15 @@ class AlertStore:
         with self._database.transaction() as tx:
             tx.run("clear_alert", id=number)
 
-    def note_sent(self, number: int) -> None:
-        """Remember that people were told."""
+    def take_telling(self, number: int) -> bool:
+        """Take the right to tell people of an episode; False where another process has it."""
         with self._database.transaction() as tx:
-            tx.run("note_alert_sent", id=number)
+            return tx.one("take_telling", id=number) is not None
+
+    def give_telling_back(self, number: int) -> None:
+        """Let it be told again: the message could not be sent."""
+        with self._database.transaction() as tx:
+            tx.run("give_telling_back", id=number)
 
     def put_samples(self, points: Sequence[tuple[str, int, float]]) -> None:
         """Keep measurements: (series, time, value)."""

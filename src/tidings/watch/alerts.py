@@ -65,7 +65,8 @@ class Episodes(Protocol):
         self, name: str, subject: str, message: str, help_text: str, value: float, threshold: float
     ) -> int: ...
     def clear(self, number: int) -> None: ...  # noqa: D102
-    def note_sent(self, number: int) -> None: ...  # noqa: D102
+    def take_telling(self, number: int) -> bool: ...  # noqa: D102
+    def give_telling_back(self, number: int) -> None: ...  # noqa: D102
     def put_samples(self, points: Sequence[tuple[str, int, float]]) -> None: ...  # noqa: D102
 
 
@@ -267,16 +268,18 @@ class AlertLoop:
         if not self._notifiers:
             return
         for firing in await self._executor.read(self._store.firing):
-            if firing.notified_at is not None:
-                continue
-            notice = Notice(title=f"Alert: {firing.name}", text=f"{firing.message}\n{firing.help}", color=0xC0392B)
-            for notifier in self._notifiers:
-                try:
-                    await notifier.send(notice, f"alert-{firing.id}")
-                except TidingsError as error:
-                    self._seldom.event("alert not sent", error=str(error))
-                    return
-            await self._executor.write(self._store.note_sent, firing.id)
+            if firing.notified_at is None and await self._executor.write(self._store.take_telling, firing.id):
+                await self._tell_of(firing)
+
+    async def _tell_of(self, firing: Any) -> None:
+        notice = Notice(title=f"Alert: {firing.name}", text=f"{firing.message}\n{firing.help}", color=0xC0392B)
+        for notifier in self._notifiers:
+            try:
+                await notifier.send(notice, f"alert-{firing.id}")
+            except TidingsError as error:
+                self._seldom.event("alert not sent", error=str(error))
+                await self._executor.write(self._store.give_telling_back, firing.id)
+                return
 
     def _error_share(self) -> float:
         """Return the share of requests since the last check that failed."""

@@ -563,8 +563,12 @@ RETURNING id;
 -- name: clear_alert
 UPDATE alerts SET cleared_at = tidings_now() WHERE id = :id;
 
--- name: note_alert_sent
-UPDATE alerts SET notified_at = tidings_now() WHERE id = :id;
+-- name: take_telling
+-- One process tells people of an episode.
+UPDATE alerts SET notified_at = tidings_now() WHERE id = :id AND notified_at IS NULL RETURNING id;
+
+-- name: give_telling_back
+UPDATE alerts SET notified_at = NULL WHERE id = :id;
 
 -- name: put_sample
 -- params: series at value
