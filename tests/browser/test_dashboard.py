@@ -1,0 +1,221 @@
+"""What people do with the dashboard, done by a real browser."""
+
+from __future__ import annotations
+
+import re
+
+import msgspec
+import pytest
+from axe_playwright_python.sync_playwright import Axe
+from playwright.sync_api import Browser, expect
+from tests.browser.conftest import Watched
+from tests.served import Served
+
+from tidings.model.item import Finding, fingerprint
+
+pytestmark = pytest.mark.browser
+
+PAGES = (
+    "/",
+    "/items",
+    "/items?standing=dead",
+    "/sources",
+    "/dead-letters",
+    "/deliveries",
+    "/alerts",
+    "/search",
+    "/search?q=bitcoin",
+    "/docs",
+    "/login",
+    "/workflows/hacker_news",
+    "/workflows/first_issues",
+    "/pipelines/bitcoin_news/articles",
+    "/pipelines/hacker_news/items",
+    "/pipelines/eu_funding/opportunities",
+    "/pipelines/first_issues/issues",
+    "/pipelines/first_issues/repos",
+    "/pipelines/feeds/entries",
+)
+SMALL = {"width": 360, "height": 740}
+
+
+def first_of(served: Served, pipeline: str, collection: str) -> str:
+    """Return the address of a collection's newest card."""
+    singular = served.app.pipelines[pipeline].collection(collection).singular
+    entry = served.app.store.shelf.newest(pipeline, collection, limit=1)[0]
+    return f"/pipelines/{pipeline}/{collection}/{entry.key.removeprefix(singular + ':')}"
+
+
+def longest_thread(served: Served) -> dict[str, object]:
+    entries = served.app.store.shelf.newest("hacker_news", "items", limit=1000)
+    cards = [msgspec.json.decode(entry.value) for entry in entries]
+    return max(cards, key=lambda card: card.get("descendants") or 0)
+
+
+def all_pages(served: Served) -> list[str]:
+    cards = [
+        first_of(served, *where)
+        for where in (("bitcoin_news", "articles"), ("eu_funding", "opportunities"), ("first_issues", "issues"),
+                      ("first_issues", "repos"), ("feeds", "entries"))
+    ]  # fmt: skip
+    thread = f"/pipelines/hacker_news/items/{longest_thread(served)['id']}"
+    dead = served.app.store.desk.dead_letters()[0]
+    return [*PAGES, *cards, thread, f"/items/{dead.sample_id}"]
+
+
+def test_no_page_complains_or_overflows_at_any_width_or_theme(served: Served, chromium: Browser) -> None:
+    wrong: list[str] = []
+    for size, scheme in (({"width": 1280, "height": 860}, "light"), (SMALL, "dark"), (SMALL, "light")):
+        context = chromium.new_context(viewport=size, color_scheme=scheme)  # type: ignore[arg-type]
+        watched = Watched(context.new_page(), served.url)
+        for path in all_pages(served):
+            page = watched.open(path)
+            width = page.evaluate("document.documentElement.scrollWidth")
+            if width > size["width"]:
+                wrong.append(f"{path} is {width} wide at {size['width']}")
+            expect(page.locator("h1")).to_have_count(1)
+        wrong += watched.complaints
+        context.close()
+    assert wrong == []
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_no_page_has_serious_accessibility_findings(served: Served, chromium: Browser, scheme: str) -> None:
+    context = chromium.new_context(viewport={"width": 1280, "height": 860}, color_scheme=scheme, bypass_csp=True)  # type: ignore[arg-type]
+    page = context.new_page()
+    serious: list[str] = []
+    for path in all_pages(served):
+        page.goto(served.url + path, wait_until="domcontentloaded")
+        found = Axe().run(page).response["violations"]
+        serious += [
+            f"{path}: {each['id']}: {each['nodes'][0]['html'][:150]} {each['nodes'][0].get('failureSummary', '')[:200]}"
+            for each in found
+            if each["impact"] in ("serious", "critical")
+        ]
+    context.close()
+    assert serious == []
+
+
+def test_reading_a_thread_and_folding_it(served: Served, browser: Watched) -> None:
+    story = longest_thread(served)
+    page = browser.open("/pipelines/hacker_news/items")
+    page.get_by_role("link", name=re.compile(f"^{story['descendants']} comments$")).first.click()
+
+    expect(page.locator("h1")).to_have_text(str(story["title"]))
+    comments = page.locator(".comment")
+    assert comments.count() >= 10
+    first = comments.first
+    words = first.locator("> details > .prose")
+    expect(words).to_be_visible()
+    first.locator("> details > summary").click()
+    expect(words).to_be_hidden()
+
+
+def test_searching_with_qualifiers_and_a_mistake(browser: Watched) -> None:
+    page = browser.open("/")
+    page.get_by_label("Search everything").fill("bitcoin -nothing")
+    page.get_by_label("Search everything").press("Enter")
+
+    expect(page.locator("mark").first).to_be_visible()
+    page.get_by_role("searchbox", name="Query").fill('bitcoin "open')
+    page.get_by_role("button", name="Search").click()
+    expect(page.get_by_role("alert")).to_contain_text("a quotation mark is opened and never closed")
+    expect(page.get_by_role("alert")).to_contain_text("^")
+
+
+def test_following_an_items_life_line_from_the_list(browser: Watched) -> None:
+    page = browser.open("/items?pipeline=bitcoin_news&kind=article&standing=done")
+    page.locator("td.wide a").first.click()
+
+    life = page.get_by_role("complementary", name="Life line")
+    expect(life).to_contain_text("published")
+    expect(life.locator(".legs > li")).not_to_have_count(0)
+    expect(life).to_contain_text("tidings explain bitcoin_news article")
+
+
+def test_reviving_a_dead_letter(served: Served, browser: Watched) -> None:
+    desk = served.app.store.desk
+    group = next(group for group in desk.dead_letters() if group.kind == "delivery")
+    page = browser.open("/dead-letters")
+    card = page.locator("li.dead", has_text=group.cause)
+    expect(card).to_contain_text(f"tidings dead revive --pipeline {group.pipeline}")
+
+    card.get_by_role("button", name=re.compile("^Revive (it|all)")).click()
+
+    expect(page.get_by_role("status")).to_have_text("Revived 1.")
+    expect(page.locator("li.dead", has_text=group.cause)).to_have_count(0, timeout=15_000)
+
+
+def test_running_a_manual_transition(served: Served, browser: Watched) -> None:
+    row = served.app.store.desk.items(pipeline="hacker_news", state="completed", limit=1)[0]
+    page = browser.open(f"/items/{row.id}")
+
+    page.get_by_role("button", name="Mark failed").click()
+
+    expect(page.get_by_role("status")).to_have_text("Done. The item moves on.")
+    life = page.get_by_role("complementary", name="Life line")
+    expect(life).to_contain_text("by dashboard (demo)")
+
+
+def test_pausing_and_resuming_a_source(browser: Watched) -> None:
+    page = browser.open("/sources")
+    source = page.locator("li.source").first
+    source.get_by_role("button", name="Pause").click()
+    expect(page.locator("li.source").first).to_contain_text("paused")
+
+    page.locator("li.source").first.get_by_role("button", name="Resume").click()
+
+    expect(page.get_by_role("status")).to_have_text("Resumed.")
+    expect(page.locator("li.source").first.get_by_role("button", name="Pause")).to_be_visible()
+
+
+def test_numbers_change_live(served: Served, browser: Watched) -> None:
+    page = browser.open("/pipelines/hacker_news/items")
+    expect(page.get_by_text("News as it happens")).to_have_count(0)
+    now = served.app.store.ledgers.now_ms() // 1000
+    item = {"id": 9_900_001, "type": "story", "by": "ada", "time": now, "title": "News as it happens", "score": 1}
+    finding = Finding("hacker_news", "item", "9900001", fingerprint(item), msgspec.json.encode(item))
+
+    async def append() -> None:
+        await served.app.executor.write(served.app.store.intake.append, "hacker_news", [finding])
+        served.app.waker.wake_all()
+
+    served.call(append)
+
+    expect(page.get_by_text("News as it happens")).to_be_visible(timeout=15_000)
+
+
+def test_the_theme_can_be_chosen_and_stays(browser: Watched) -> None:
+    page = browser.open("/")
+    paper = "getComputedStyle(document.body).backgroundColor"
+    assert page.evaluate(paper) == "rgb(251, 250, 247)"
+    switch = page.get_by_role("button", name="Theme: system")
+    switch.click()
+    page.get_by_role("button", name="Theme: light").click()
+    assert page.evaluate(paper) == "rgb(20, 22, 26)"
+
+    page.reload()
+
+    assert page.evaluate(paper) == "rgb(20, 22, 26)"
+    expect(page.get_by_role("button", name="Theme: dark")).to_be_visible()
+
+
+def test_everything_can_be_read_and_done_without_scripts(served: Served, chromium: Browser) -> None:
+    context = chromium.new_context(java_script_enabled=False, viewport=SMALL)  # type: ignore[arg-type]
+    page = context.new_page()
+    page.goto(f"{served.url}/sources")
+    page.locator("li.source").last.get_by_role("button", name="Check now").click()
+    expect(page.get_by_role("status")).to_have_text("The source is asked now.")
+    page.goto(f"{served.url}/pipelines/bitcoin_news/articles")
+    page.get_by_role("link", name=re.compile("^negative")).click()
+    assert page.locator(".row.news").count() > 0
+    assert page.locator(".row.news .mood.negative").count() == page.locator(".row.news").count()
+    context.close()
+
+
+def test_the_keyboard_reaches_the_content_first(browser: Watched) -> None:
+    page = browser.open("/")
+    page.keyboard.press("Tab")
+    expect(page.locator(":focus")).to_have_text("Skip to content")
+    page.keyboard.press("Enter")
+    assert page.url.endswith("#main")
