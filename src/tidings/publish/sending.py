@@ -24,7 +24,7 @@ from tidings.publish.deliveries import RETRY, Delivery
 PAUSED_WAIT_MS = 60_000
 PAUSED_WAIT_MS_MAX = 6 * 3_600_000
 """What waits for a paused channel looks ever more rarely; resuming the channel wakes it."""
-TURN_MS = 1_000
+TURN_MS = 500
 """How long each delivery ahead in the line is expected to take."""
 WAIT_SECONDS_UNSTATED = 60.0
 
