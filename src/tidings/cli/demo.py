@@ -4,19 +4,22 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import socket
 import tempfile
 import time
-from contextlib import ExitStack
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
 from tidings.app import App, run_loops
-from tidings.cli.output import fail, say, show_json, show_table
+from tidings.cli.output import console, fail, say, show_json, show_table
 from tidings.cli.running import loops_for
+from tidings.cli.sample_config import write_config
 from tidings.cli.shared import JsonOption, stop_on_signals
-from tidings.config import Server, check
+from tidings.config import DEFAULT_FILE, Server, check
 from tidings.model.errors import TidingsError
 from tidings.net.client import Limits
 from tidings.sample.world import World
@@ -27,6 +30,10 @@ ONCE_SECONDS = 45.0
 """How long a retry or a rate limit is waited for before `--once` calls the rest finished."""
 PAGE_SECONDS = 1.5
 """The sample page that hangs should not hold up a newcomer for long."""
+DATABASE = "tidings.db"
+STOPPED = 130
+"""What `--once` exits with when it was stopped half-way."""
+Tell = Callable[[str], None]
 
 
 def add_to(app: typer.Typer) -> None:
@@ -37,34 +44,86 @@ def add_to(app: typer.Typer) -> None:
 def demo(
     port: Annotated[int, typer.Option(help="Where the dashboard listens.", min=0, max=65535)] = 8000,
     once: Annotated[bool, typer.Option("--once", help="Process everything, print a report, exit.")] = False,
-    keep: Annotated[Path | None, typer.Option(help="Keep the database in this folder.", show_default=False)] = None,
+    keep: Annotated[
+        Path | None,
+        typer.Option(help="Keep the database in this folder, with a tidings.toml to look at it.", show_default=False),
+    ] = None,
     as_json: JsonOption = False,
 ) -> None:
     """Run everything on the sample world: no keys, no network, nothing on disk afterwards."""
     logs.set_up("human", logging.ERROR)
-    with ExitStack() as held:
-        if keep is None:
-            folder = Path(held.enter_context(tempfile.TemporaryDirectory(prefix="tidings-demo-")))
-        else:
-            keep.mkdir(parents=True, exist_ok=True)
-            folder = keep
-        try:
-            report = asyncio.run(_run(folder / "tidings.db", port, once))
-        except TidingsError as error:
-            fail(str(error), 1)
-    if once:
-        _show(report, as_json)
+    if not once:
+        _refuse_taken(port)
+    if keep is not None:
+        _prepare(keep)
+    try:
+        report = asyncio.run(_run(keep, port, once=once, quiet=as_json))
+    except TidingsError as error:
+        fail(str(error), 1)
+    if not once:
+        return
+    if report is None:
+        fail("stopped before everything was processed", STOPPED)
+    _show(report, as_json)
 
 
-async def _run(database: Path, port: int, once: bool) -> dict[str, Any]:
+def _refuse_taken(port: int) -> None:
+    """Say at once that the dashboard cannot be where it should be."""
+    try:
+        socket.create_server(("127.0.0.1", port)).close()
+    except OSError:
+        other = port + 1 if port < 65535 else port - 1
+        fail(f"port {port} cannot be used, probably because something listens there; try --port {other}")
+
+
+def _prepare(folder: Path) -> None:
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        fail(f"--keep {folder}: {error.strerror}")
+    for name in (DATABASE, DEFAULT_FILE):
+        if (folder / name).exists():
+            fail(f"--keep {folder}: there is a {name} already; choose an empty folder")
+
+
+async def _run(keep: Path | None, port: int, *, once: bool, quiet: bool) -> dict[str, Any] | None:
+    """Run until everything is processed or a signal comes; only then return what became of it."""
     started = time.monotonic()
-    async with World(stands_still=once) as world:
-        wiring = wiring_of(world, f"sqlite:///{database}")
-        async with App(wiring) as app:
-            if once:
-                return await _process_all(app, started)
-            await _live(app, world, port)
-    return {}
+    # The signals are caught before anything is on disk: SIGTERM, too, must leave nothing behind.
+    stop = stop_on_signals()
+    with _folder(keep) as folder:
+        async with World(stands_still=once) as world:
+            database_url = f"sqlite:///{folder / DATABASE}"
+            if keep is not None:
+                write_config(folder / DEFAULT_FILE, world.settings(database_url))
+            async with App(wiring_of(world, database_url)) as app:
+                if not once:
+                    await _live(app, world, port, keep, stop)
+                    return None
+                with _progress(quiet) as tell:
+                    return await _unless(stop, process_all(app, started, tell))
+
+
+@contextmanager
+def _folder(keep: Path | None) -> Iterator[Path]:
+    if keep is not None:
+        yield keep.resolve()
+        return
+    with tempfile.TemporaryDirectory(prefix="tidings-demo-") as folder:
+        yield Path(folder)
+
+
+async def _unless(stop: asyncio.Event, work: Any) -> dict[str, Any] | None:
+    """Do the work, or give it up when told to stop."""
+    working, stopping = asyncio.create_task(work), asyncio.create_task(stop.wait())
+    await asyncio.wait({working, stopping}, return_when=asyncio.FIRST_COMPLETED)
+    stopping.cancel()
+    if not working.done():
+        working.cancel()
+        await asyncio.gather(working, return_exceptions=True)
+        return None
+    result: dict[str, Any] = working.result()
+    return result
 
 
 def wiring_of(world: World, database_url: str) -> Wiring:
@@ -74,9 +133,11 @@ def wiring_of(world: World, database_url: str) -> Wiring:
     return wiring_from(settings, loopback_allowed=world.loopback(), limits=limits)
 
 
-async def _live(app: App, world: World, port: int) -> None:
-    stop = stop_on_signals()
+async def _live(app: App, world: World, port: int, keep: Path | None, stop: asyncio.Event) -> None:
     loops = await loops_for(app, "all", Server(port=port).model_dump(), is_demo=True)
+    kept = "Ctrl-C stops it; nothing stays on disk."
+    if keep is not None:
+        kept = f"Ctrl-C stops it. In another terminal: cd {keep} && tidings status"
     say(f"""
 tidings runs on the sample world: invented news, threads, calls and repositories, served on this machine only.
 
@@ -84,18 +145,25 @@ tidings runs on the sample world: invented news, threads, calls and repositories
   API          {app.address}/docs
   Discord      {world.url("discord")}/   (the channel, as its readers see it)
 
-Look at one item's life line, at the dead letters (revive one), and at the workflow of Hacker News.
-New things keep arriving for ten minutes. Ctrl-C stops it; nothing stays on disk.
+What to look at:
+  {app.address}/dead-letters               three things went wrong on purpose: revive them, two will succeed
+  {app.address}/pipelines/hacker_news      open a story: its thread on the left, its life line on the right
+  {app.address}/workflows/eu_funding       the declared workflow, with live counts
+
+New things keep arriving for ten minutes. {kept}
 """)
     await run_loops(loops, stop)
 
 
-async def _process_all(app: App, started: float) -> dict[str, Any]:
+async def process_all(app: App, started: float, tell: Tell) -> dict[str, Any]:
+    """Ask every source once, process until nothing is due any more, and report."""
     await app.poller.declare()
     found: dict[str, int] = {}
     for pipeline in app.pipelines.values():
+        tell(f"asking the sources of {pipeline.name}")
         runs = await asyncio.gather(*(app.poller.ask(source.name, force=True) for source in pipeline.sources))
         found[pipeline.name] = sum(run.new for run in runs if run is not None)
+    tell(f"processing {sum(found.values())} findings, retries and rate limits included")
     await app.worker().until_idle(wait_for_due_seconds=ONCE_SECONDS)
     await app.sweeper.tidy()
     return report(app, found, time.monotonic() - started)
@@ -120,6 +188,18 @@ def report(app: App, found: dict[str, int], seconds: float) -> dict[str, Any]:
     }
 
 
+@contextmanager
+def _progress(quiet: bool) -> Iterator[Tell]:
+    """Show what is being done: one moving line on a terminal, plain lines elsewhere, nothing where JSON goes."""
+    if quiet:
+        yield lambda _: None
+    elif console.is_terminal:
+        with console.status("starting") as status:
+            yield lambda text: status.update(text)
+    else:
+        yield say
+
+
 def _show(found: dict[str, Any], as_json: bool) -> None:
     if as_json:
         show_json(found)
@@ -136,7 +216,9 @@ def _show(found: dict[str, Any], as_json: bool) -> None:
         for name, part in found["pipelines"].items()
     ]
     show_table(("pipeline", "found", "by state", "dead letters", "parked", "announced"), rows, empty="nothing")
+    if any(part["dead_letters"] for part in found["pipelines"].values()):
+        say("\ndead letters by cause:")
     for name, part in found["pipelines"].items():
         for cause, count in part["dead_letters"].items():
-            say(f"{name}: {count} × {cause}")
-    say(f"{found['seconds']} s")
+            say(f"  {name}: {count} × {cause}")
+    say(f"\n{found['seconds']} s")

@@ -100,8 +100,8 @@ class World:
             "notifiers": {"discord": {CHANNEL: {"webhook_url": self.discord.webhook_url(self.url("discord"))}}},
             "routes": [
                 {"pipeline": "eu_funding", "channel": CHANNEL, "query": ""},
-                {"pipeline": "feeds", "channel": CHANNEL, "query": ""},
-                {"pipeline": "first_issues", "channel": CHANNEL, "query": "difficulty:<=2 claimed:no"},
+                {"pipeline": "feeds", "channel": CHANNEL, "query": "feed:the-lampkeepers-log"},
+                {"pipeline": "first_issues", "channel": CHANNEL, "query": "difficulty:<=2 freshness:fresh"},
                 {"pipeline": "bitcoin_news", "channel": CHANNEL, "query": "wallet sentiment:negative"},
             ],
             "pipelines": {
@@ -122,6 +122,8 @@ class World:
                     "github_url": self.url("github"),
                     "list_url": f"{self.url('github')}{LIST_PATH}",
                     "every": 60,
+                    "reread_issues_every": 120,
+                    "daily_calls": 100_000,
                 },
                 "feeds": {
                     "feeds": self.feeds.settings(self.url("feeds")),
