@@ -38,5 +38,5 @@ def tidings(*arguments: str, given: bytes = b"") -> Ended:
         err.write(code)
     for stream in (out, err):
         stream.flush()
-    printed, said = (stream.buffer.getvalue().decode() for stream in (out, err))  # type: ignore[attr-defined]
+    printed, said = (stream.buffer.getvalue().decode() for stream in (out, err))
     return Ended(1 if isinstance(code, str) else int(code or 0), printed, said)

@@ -215,13 +215,13 @@ def load(file: Path | None = None, environment: Mapping[str, str] | None = None)
 
 def read_toml(file: Path | None) -> dict[str, Any]:
     """Read a TOML file; without a name, `tidings.toml` here, if there is one."""
-    if file is None:
-        file = Path(DEFAULT_FILE)
-        if not file.exists():
-            return {}
+    asked = file is not None
+    file = file or Path(DEFAULT_FILE)
     try:
         return parse_toml(file.read_bytes().decode("utf-8"), str(file))
     except FileNotFoundError:
+        if not asked:
+            return {}
         raise Misconfigured(f"{file} does not exist; `tidings init` writes one") from None
     except OSError as error:
         raise Misconfigured(f"{file} cannot be read: {error.strerror}") from None

@@ -67,10 +67,11 @@ def _has_token(file: Path, asked: str) -> bool:
 
 
 def _vet_file(file: Path) -> list[str]:
-    size = file.stat().st_size if file.exists() else None
-    if size is None:
+    if not file.exists():
         return []
-    if size == 0:
+    if not file.is_file():
+        raise StoreUnavailable(f"{file.name} is no file; name a file in database_url")
+    if not file.stat().st_size:
         return _vet_empty(file)
     connection = open_read_only(file)
     try:
