@@ -34,7 +34,7 @@ from tidings.publish.discord import Discord
 from tidings.publish.sending import Channel, Sender
 from tidings.store.database import Database, connect
 from tidings.store.executor import StoreExecutor
-from tidings.store.ledgers import AsyncLedger, Ledgers
+from tidings.store.ledgers import AsyncLedger, Ledgers, StoreClock
 from tidings.store.migrate import migrate
 from tidings.store.store import Store, open_store
 from tidings.watch.alerts import AlertLoop, Facts
@@ -74,7 +74,7 @@ class App:
         self.waker = Waker()
         self.metrics = Metrics(__version__)
         self.ledger = AsyncLedger(Ledgers(self.database), self.executor)
-        self.clock = _StoreClock(self.ledger)
+        self.clock = StoreClock(self.database)
         self.web = await self._open.enter_async_context(self._web(wiring))
         self.extractor = await self._open.enter_async_context(Extractor(children=wiring.extractor_children))
         self.kit = Kit(self.web, self.extractor, self._enricher(wiring), self.ledger, self.clock)
@@ -254,17 +254,6 @@ class App:
     async def _closed_for_ms(self, rate: str) -> int:
         _, closed_for_ms = await self.executor.read(self.store.ledgers.limiter, rate)
         return closed_for_ms
-
-
-class _StoreClock:
-    """The wall clock of this process, for schedules and waits; leases never ask it."""
-
-    def __init__(self, ledger: AsyncLedger) -> None:
-        self._ledger = ledger
-
-    def now_ms(self) -> int:
-        """Return the time by the database's clock."""
-        return self._ledger.now_ms()
 
 
 class _HttpCache:

@@ -64,6 +64,10 @@ class Database(Protocol):
         """Set how far the database's clock is moved, for tests."""
         ...
 
+    def now_ms(self) -> int:
+        """Return the database's clock without asking it each time; good enough for waits, never for leases."""
+        ...
+
     def changes(self) -> int:
         """Return a number that differs after another process has written, where the database knows one."""
         ...

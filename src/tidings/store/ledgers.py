@@ -155,16 +155,23 @@ class Ledgers:
             return len(tx.all("revoke_token", name=name))
 
 
+class StoreClock:
+    """The database's clock for waiting processors and sources; costs no query."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def now_ms(self) -> int:
+        """Return the time."""
+        return self._database.now_ms()
+
+
 class AsyncLedger:
     """The ledgers as the enricher and waiting processors see them."""
 
     def __init__(self, ledgers: Ledgers, executor: Executor) -> None:
         self._ledgers = ledgers
         self._executor = executor
-
-    def now_ms(self) -> int:
-        """Return the database's clock."""
-        return self._ledgers.now_ms()
 
     async def get(self, name: str, key: str) -> bytes | None:
         """Return a cached value."""

@@ -21,6 +21,7 @@ from tidings.store.statements import load
 
 _PARAMETER = re.compile(r"(?<![:\w]):([a-z][a-z_0-9]*)")
 HINT_SECONDS = 0.1
+COMPARE_SECONDS = 60.0
 _SESSION = (
     "SET statement_timeout = '5s'; SET lock_timeout = '2s'; SET idle_in_transaction_session_timeout = '10s'; "
     "SET timezone = 'UTC'; SET jit = off"
@@ -78,6 +79,8 @@ class PostgresDatabase:
         self._listening = threading.Lock()
         self._listener: psycopg.Connection[Row] | None = None
         self._hinted = float("-inf")
+        self._compared = float("-inf")
+        self._ahead_ms = 0
         self._writers = self._pool(pool_size, "writers")
         self._readers = self._pool(pool_size, "readers")
 
@@ -109,6 +112,17 @@ class PostgresDatabase:
 
     def _set_offset(self, connection: psycopg.Connection[Row]) -> None:
         connection.execute("SELECT set_config('tidings.clock_offset_ms', %s, false)", [str(self._offset_ms)])
+
+    def now_ms(self) -> int:
+        """Return the server's clock: ours, corrected by a difference that is measured once a minute."""
+        ours = time.time_ns() // 1_000_000
+        if time.monotonic() - self._compared > COMPARE_SECONDS:
+            with self.reading() as tx:
+                row = tx.one("now")
+            assert row is not None
+            self._ahead_ms = row[0] - self._offset_ms - ours
+            self._compared = time.monotonic()
+        return ours + self._ahead_ms + self._offset_ms
 
     def move_clock(self, offset_ms: int) -> None:
         """Set how far the clock is moved, for every connection of this process."""

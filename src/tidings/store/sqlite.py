@@ -92,6 +92,10 @@ class SqliteDatabase:
     def _now_ms(self, *_: Any) -> int:
         return time.time_ns() // 1_000_000 + self._offset_ms
 
+    def now_ms(self) -> int:
+        """Return the clock, which is this machine's."""
+        return self._now_ms()
+
     def move_clock(self, offset_ms: int) -> None:
         """Set how far the clock is moved."""
         self._offset_ms = offset_ms
