@@ -99,6 +99,7 @@ class App:
             self.pipelines,
             on_work=self._work_came,
             channels=kinds,
+            limiters={name: channel.rate for name, channel in self.channels.items()},
             intake_days=wiring.intake_days,
             dead_letter_days=wiring.dead_letter_days,
             journal_days=wiring.journal_days,

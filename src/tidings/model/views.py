@@ -68,6 +68,8 @@ class PipelineView(msgspec.Struct, frozen=True, kw_only=True):
     """Items by state, over all kinds but deliveries."""
     kinds: dict[str, dict[str, int]] = {}
     standings: dict[str, int] = {}
+    waiting: dict[str, int] = {}
+    """Of those, what the engine will still move by itself, by state."""
     due: int = 0
     leased: int = 0
     parked: int = 0

@@ -40,6 +40,7 @@ class Glance:
         ledgers: Ledgers,
         schedules: ScheduleStore,
         channels: Mapping[str, str],
+        limiters: Mapping[str, str],
     ) -> None:
         self._database = database
         self._pipelines = pipelines
@@ -47,6 +48,7 @@ class Glance:
         self._ledgers = ledgers
         self._schedules = schedules
         self._channels = channels
+        self._limiters = limiters
         self._counted: tuple[float, list[Row]] = (float("-inf"), [])
 
     def status(self) -> StatusView:
@@ -88,6 +90,7 @@ class Glance:
         states: dict[str, int] = defaultdict(int)
         kinds: dict[str, dict[str, int]] = defaultdict(lambda: defaultdict(int))
         standings: dict[str, int] = defaultdict(int)
+        waiting: dict[str, int] = defaultdict(int)
         deliveries: dict[str, int] = defaultdict(int)
         declared = self._pipelines.get(name)
         for kind, workflow in declared.workflows.items() if declared else ():
@@ -102,6 +105,8 @@ class Glance:
                 deliveries[state if standing != "dead" else "dead"] += count
             else:
                 states[state] += count
+                if standing == "open":
+                    waiting[state] += count
         unmerged, checkpoint, total = self._intake.totals(name)
         with self._database.reading() as tx:
             oldest = tx.one("oldest_due", pipeline=name)
@@ -111,6 +116,7 @@ class Glance:
             states=dict(states),
             kinds={kind: dict(of) for kind, of in kinds.items()},
             standings=dict(standings),
+            waiting=dict(waiting),
             due=sum(row[6] or 0 for row in counts),
             leased=sum(row[5] for row in counts),
             parked=standings.get("parked", 0),
@@ -166,7 +172,7 @@ class Glance:
         paused = self._ledgers.pauses()
         views = []
         for name, kind in self._channels.items():
-            recent, not_before = self._ledgers.limiter(f"channel:{name}")
+            recent, not_before = self._ledgers.limiter(self._limiters.get(name, f"channel:{name}"))
             views.append(
                 ChannelView(
                     name=name,

@@ -48,11 +48,15 @@ def open_store(
     *,
     on_work: Callable[[], None] = lambda: None,
     channels: Mapping[str, str] | None = None,
+    limiters: Mapping[str, str] | None = None,
     intake_days: float = 7,
     dead_letter_days: float = 30,
     journal_days: float = 90,
 ) -> Store:
-    """Put the parts together; `channels` are channel names with the kind of their notifier."""
+    """Put the parts together; `channels` are channel names with the kind of their notifier.
+
+    `limiters` name the shared rate of each channel that does not have one of its own.
+    """
     intake = IntakeLog(database, pipelines, keep_days=intake_days, on_append=on_work)
     items = ItemStore(database, pipelines, on_work=on_work)
     links, ledgers = LinkStore(database), Ledgers(database)
@@ -60,7 +64,15 @@ def open_store(
     operations = Operations(database, pipelines, on_work=on_work)
     retention = RetentionStore(database, pipelines, dead_letter_days=dead_letter_days, journal_days=journal_days)
     named = channels or {}
-    glance = Glance(database, pipelines, intake=intake, ledgers=ledgers, schedules=schedules, channels=named)
+    glance = Glance(
+        database,
+        pipelines,
+        intake=intake,
+        ledgers=ledgers,
+        schedules=schedules,
+        channels=named,
+        limiters=limiters or {},
+    )
     desk = StoreDesk(
         database,
         pipelines,

@@ -126,7 +126,7 @@ def readings(
 
 
 def _of_pipeline(name: str, view: PipelineView, limits: Thresholds) -> list[Reading]:
-    waiting = sum(view.states.get(state, 0) for state in ("found", "fetched", "surveyed"))
+    waiting = sum(view.waiting.get(state, 0) for state in ("found", "fetched", "surveyed"))
     queued = view.deliveries.get("queued", 0)
     summarize, announce, dead = limits.waiting_to_summarize, limits.waiting_to_announce, limits.dead_letters
     lag = view.oldest_due_seconds or 0.0

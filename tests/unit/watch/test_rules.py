@@ -30,7 +30,7 @@ def test_a_quiet_pipeline_fires_nothing() -> None:
 @pytest.mark.parametrize(
     ("fields", "name"),
     [
-        ({"states": {"found": 101}}, "summarize queue"),
+        ({"waiting": {"found": 101}}, "summarize queue"),
         ({"deliveries": {"queued": 51}}, "announce queue"),
         ({"dead_letters": 21}, "dead letters"),
         ({"leased": 11}, "leases"),
@@ -54,7 +54,7 @@ def test_above_its_threshold_a_rule_fires(fields: dict[str, object], name: str) 
 @pytest.mark.parametrize(
     "fields",
     [
-        {"states": {"found": 100}},
+        {"waiting": {"found": 100}, "states": {"found": 500}},
         {"deliveries": {"queued": 50}},
         {"dead_letters": 20},
         {"leased": 10},
