@@ -25,6 +25,7 @@ from tidings.store.schedules import ScheduleRow, ScheduleStore
 
 HOUR_MS = 3_600_000
 COUNT_SECONDS = 1.0
+SLOW_SECONDS = 0.25
 SILENT_FACTOR = 5
 
 
@@ -68,13 +69,13 @@ class Glance:
         return StatusView(views, self.alerts(), row[0], sorted(paused))
 
     def _counts(self) -> list[Row]:
-        """Count items by state; a big table is counted at most once a second."""
+        """Count items by state; a table so big that counting it is slow is counted at most once a second."""
         at, rows = self._counted
         if time.monotonic() - at > COUNT_SECONDS or len(rows) == 0:
             started = time.monotonic()
             with self._database.reading() as tx:
                 rows = tx.all("count_items")
-            if time.monotonic() - started > 0.02:
+            if time.monotonic() - started > SLOW_SECONDS:
                 self._counted = (time.monotonic(), rows)
         return rows
 
