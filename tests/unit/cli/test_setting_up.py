@@ -113,7 +113,8 @@ async def test_a_test_prints_the_real_answer(home: Path, monkeypatch: pytest.Mon
     async with StandIn(discord.app) as server:
         (home / "tidings.toml").write_text(
             f"loopback_allowed = ['127.0.0.1:{server.port}']\n[pipelines.eu_funding]\n"
-            "[notifiers.discord.room]\n[notifiers.discord.gone]\n[[routes]]\npipeline = 'eu_funding'\nchannel = 'room'\n"
+            "[notifiers.discord.room]\n[notifiers.discord.gone]\n"
+            "[[routes]]\npipeline = 'eu_funding'\nchannel = 'room'\n"
         )
         address = discord.webhook_url(server.url)
         monkeypatch.setenv(HOOK.format("ROOM"), address)
