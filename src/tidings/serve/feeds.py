@@ -24,7 +24,7 @@ from tidings.serve.operations import Call, Operation, Parameter, bad_input
 from tidings.serve.pages.suits import Shape
 from tidings.serve.pages.wording import clean_html, lines, safe_url, tidy
 from tidings.serve.parts import Parts
-from tidings.serve.replies import Reply
+from tidings.serve.replies import Encoded, Reply
 from tidings.serve.searching import QUERY
 
 ENTRIES_MAX = 200
@@ -92,10 +92,17 @@ class Feeds:
         ]
 
     async def _feed(self, form: str, call: Call) -> Reply:
-        feed = await self.read(call.request, call["pipeline"], call["q"] or "", call["limit"], form)
-        body = {"rss": write_rss, "atom": write_atom, "json": write_json}[form](feed)
-        suffix = "" if form == "json" else "; charset=utf-8"
-        return Reply(body, media_type=_TYPES[form] + suffix)
+        async def make() -> Encoded:
+            feed = await self.read(call.request, call["pipeline"], call["q"] or "", call["limit"], form)
+            body = {"rss": write_rss, "atom": write_atom, "json": write_json}[form](feed)
+            return Encoded(body, _TYPES[form] + ("" if form == "json" else "; charset=utf-8"))
+
+        if call["pipeline"] == EVERYTHING:
+            return Reply(encoded=await make())
+        # Documents commit with cards, so the shelf's version tells both. The feed names its own host.
+        scope = call.request.scope
+        key = (f"{scope['path']} at {call.request.headers['host']}", scope["query_string"])
+        return Reply(encoded=await self._collections.hot.get(key, call["pipeline"], scope["route"].path, make))
 
     async def read(self, request: Request, pipeline: str, text: str, limit: int, form: str) -> Feed:
         """Read what a feed tells."""

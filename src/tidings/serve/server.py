@@ -151,8 +151,11 @@ class Application(Starlette):
                 status = message["status"]
             await send(message)
 
-        if self._parts.root_path:
-            scope["root_path"] = self._parts.root_path
+        if root := self._parts.root_path:
+            scope["root_path"] = root
+            # A proxy may pass our prefix on or take it off, and the HTTP server may have put it back.
+            if scope["path"].startswith(f"{root}{root}/"):
+                scope["path"] = scope["path"][len(root) :]
         send_with_origin = self._cors.wrap(scope, sending)
         try:
             if self._cors.is_preflight(scope):

@@ -221,6 +221,7 @@ async def test_a_server_below_a_path_answers_with_and_without_it(world: World):
     client = Client(build(world.parts(root_path="/tidings")))
 
     assert (await client.get("/tidings/healthz")).status == 200
+    assert (await client.get("/tidings/tidings/healthz")).status == 200
     assert (await client.get("/healthz")).status == 200
 
 

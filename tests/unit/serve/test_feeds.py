@@ -4,7 +4,10 @@ import feedparser
 import msgspec
 import pytest
 from tests.unit.serve.asgi import Client
-from tests.unit.serve.world import Article, Story, World
+from tests.unit.serve.world import HOUR_MS, NOW_MS, Article, Story, World
+
+from tidings.discover.feed import parse_feed
+from tidings.serve.server import build
 
 FORMS = ("rss", "atom", "json")
 
@@ -46,12 +49,28 @@ async def test_feeds_answer_any_search_and_have_entity_tags(client: Client, form
     assert again.status == 304
 
 
+@pytest.mark.parametrize("form", FORMS)
+async def test_our_own_feed_source_reads_what_we_write(client: Client, form: str):
+    answer = await client.get(f"/feeds/bitcoin_news.{form}")
+
+    feed = parse_feed(answer.body, answer.headers["content-type"], "http://127.0.0.1:8000/feeds/x")
+
+    assert feed.flaw is None
+    assert feed.dropped == 0
+    assert [entry.title for entry in feed.entries] == [f"Headline {n}" for n in range(8)]
+    assert [entry.url for entry in feed.entries] == [f"https://news.example/{n}" for n in range(8)]
+    assert all(entry.id.startswith("urn:uuid:") for entry in feed.entries)
+    assert [entry.published_ms for entry in feed.entries] == [NOW_MS - n * HOUR_MS for n in range(8)]
+    assert "Summary of 0" in feed.entries[0].content_html
+    assert feed.entries[0].author == "The Ledger Post"
+
+
 async def test_ids_stay_when_the_content_changes(client: Client, world: World):
     before = (await client.get("/feeds/bitcoin_news.json")).json["items"][0]["id"]
     world.index.documents.clear()
     world.add_article(Article(id="a0", title="Corrected", link="https://news.example/elsewhere"), age_hours=0)
 
-    after = (await client.get("/feeds/bitcoin_news.json")).json["items"][0]
+    after = (await Client(build(world.parts())).get("/feeds/bitcoin_news.json")).json["items"][0]
 
     assert after["title"] == "Corrected"
     assert after["id"] == before

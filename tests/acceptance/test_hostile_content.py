@@ -1,0 +1,135 @@
+"""Hostile text in every field of every pipeline's cards is shown inert on every page and in every feed."""
+
+from __future__ import annotations
+
+import importlib
+import re
+import types
+import typing
+from html.parser import HTMLParser
+from typing import Any
+
+import feedparser
+import msgspec
+import pytest
+from tests.unit.serve.asgi import Client
+from tests.unit.serve.world import NOW_MS, World
+
+from tidings.model.pipeline import Pipeline
+from tidings.model.publication import Collection, Document
+from tidings.serve.server import build
+
+PIPELINES = ("bitcoin_news", "eu_funding", "feeds", "first_issues", "hacker_news")
+BROWSER = {"accept": "text/html"}
+HOSTILE = {
+    "script": "<script>alert(1)</script>",
+    "handler": '"><img src=x onerror=alert(1)><svg/onload=alert(1)>',
+    "attribute": "' autofocus onfocus=alert(1) x='",
+    "link": '<a href="javascript:alert(1)">x</a><a href="data:text/html,<script>alert(1)</script>">y</a>',
+    "address": "javascript:alert(1)",
+    "template": "{{ 7 * 191 }}{% for %}${7*191}#{7*191}",
+    "end": "</bdi></p></main></body></html><script>alert(1)</script><!--",
+    "feed": "]]><script>alert(1)</script><![CDATA[",
+    "controls": "\x00\x01\x08\x0b\x1b[31m\x7f\x85\ufeff",
+    "direction": "\u202egnp.exe\u2066\u2067\u200f",
+    "combining": "Z\u0351\u036b\u0343\u036a" * 500,
+    "giant": "W" * 20_000,
+    "unicode": "\U0001f4a9\U0010ffff\ufffe\u2028\u2029",
+}
+
+
+def pipelines() -> dict[str, Pipeline]:
+    modules = [importlib.import_module(f"tidings.pipelines.{name}") for name in PIPELINES]
+    return {module.__name__.rpartition(".")[2]: module.build(module.Settings()) for module in modules}
+
+
+def hostile(form: Any, evil: str, name: str = "") -> Any:
+    """Return a value of a card field's type with the text wherever text may be."""
+    origin = typing.get_origin(form)
+    if origin in (typing.Union, types.UnionType):
+        return hostile(next(each for each in typing.get_args(form) if each is not type(None)), evil, name)
+    if origin in (list, tuple, set, frozenset):
+        return [hostile(typing.get_args(form)[0], evil)]
+    if origin is dict:
+        return {evil: hostile(typing.get_args(form)[1], evil)}
+    if form is bool:
+        return name in ("dead", "unclaimed")
+    if form is int:
+        return 3
+    if form is float:
+        return 0.5
+    return evil
+
+
+def card_of(collection: Collection, evil: str) -> dict[str, Any]:
+    hints = typing.get_type_hints(collection.card)
+    card = {name: hostile(hints[name], evil, name) for name in collection.card.__struct_fields__}
+    return card | {"parent": None, "poll": None, "parts": [], "deleted": False}
+
+
+class Page(HTMLParser):
+    """Notes whatever could run or reach out."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.found: list[str] = []
+        self.feed(text)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        if tag in ("iframe", "object", "embed", "base", "style", "img", "image", "math", "foreignobject"):
+            self.found.append(tag)
+        if tag == "script" and not re.fullmatch(r"/static/[0-9a-f]+/tidings\.js", dict(attrs).get("src") or ""):
+            self.found.append(f"script {attrs}")
+        for name, value in attrs:
+            if name.startswith("on") or name in ("style", "srcdoc", "formaction", "autofocus", "xlink:href"):
+                self.found.append(f"{tag} {name}")
+            if name in ("href", "src", "action") and not re.match(r"(/|\?|#|https?://)", value or ""):
+                self.found.append(f"{tag} {name}={value}")
+
+
+@pytest.mark.parametrize("evil", HOSTILE.values(), ids=HOSTILE.keys())
+async def test_hostile_text_is_inert_everywhere(evil: str) -> None:
+    declared = pipelines()
+    world = World()
+    for name, pipeline in declared.items():
+        for collection in pipeline.collections:
+            card = card_of(collection, evil)
+            key = f"{collection.singular}:evil"
+            world.shelf.put(name, key, card, collection=collection.name, sort=NOW_MS, at=NOW_MS)
+            if collection.id_index:
+                world.shelf.put(name, f"index:{collection.name}", {"ids": ["evil"], "sorts": [NOW_MS]})
+            document = Document(evil, f"needle {evil}", evil, evil, 3, NOW_MS, evil, {"tag": evil})
+            world.index.documents.append((name, collection.kind, "evil", document))
+    client = Client(build(world.parts(pipelines=declared, is_demo=True)))
+
+    for name, pipeline in declared.items():
+        for collection in pipeline.collections:
+            for path in ("", "/evil"):
+                await _is_inert(client, f"/pipelines/{name}/{collection.name}{path}")
+    for path in ("/", "/search?q=needle", "/search?q=needle&pipeline=feeds"):
+        await _is_inert(client, path)
+    for name in (*declared, "all"):
+        await _feeds_are_inert(client, name)
+
+
+async def _is_inert(client: Client, path: str) -> None:
+    answer = await client.get(path, headers=BROWSER)
+    assert answer.status == 200, path
+    assert Page(answer.text).found == [], path
+    visible = re.sub(r"<[^>]*>", "", answer.text)
+    assert not re.search("[\u202a-\u202e\u2066-\u2069\x00-\x08\x0b\x1b]", visible), path
+    assert "1337" not in visible, path
+
+
+async def _feeds_are_inert(client: Client, name: str) -> None:
+    for form in ("rss", "atom"):
+        answer = await client.get(f"/feeds/{name}.{form}")
+        feed = feedparser.parse(answer.body, sanitize_html=False)
+        assert not feed.bozo, feed.get("bozo_exception")
+        assert feed.entries
+        for entry in feed.entries:
+            assert entry.link.startswith("http")
+            assert Page(entry.content[0].value).found == []
+    items = msgspec.json.decode((await client.get(f"/feeds/{name}.json")).body)["items"]
+    assert all(Page(item["content_html"]).found == [] for item in items)
+    assert all(item["url"].startswith("http") for item in items)
