@@ -110,8 +110,9 @@ class Acting:
         if await self._parts.executor.read(self._desk.item, call["id"]) is None:
             raise no_item()
         reason = asked.reason[:_REASON_LENGTH_MAX]
-        view = await self._do(self._desk.transition, call["id"], call["name"], actor=call.caller.name, reason=reason)
-        return answer(plain(view))
+        await self._do(self._desk.transition, call["id"], call["name"], actor=call.caller.name, reason=reason)
+        # What the write itself returns may have been read before its commit.
+        return answer(plain(await self._parts.executor.read(self._desk.item, call["id"])))
 
     async def _replay(self, call: Call) -> Reply:
         asked = await read_object(call.request, Replay)

@@ -258,7 +258,7 @@ def too_many(per_minute: int, wait_seconds: float) -> Problem:
 
 def unavailable(error: StoreUnavailable, writes: bool) -> Problem:
     """Say that the store does not answer; nothing was acknowledged."""
-    if writes and "full" in str(error):
+    if writes and any(word in str(error) for word in ("full", "no room")):
         return Problem(507, "The disk is full; nothing was taken in.", helps="Free some space and send it again.")
     return Problem(
         503,
