@@ -1,108 +1,109 @@
-"""The command line as a process of its own: what it prints, where it listens, how it ends."""
+"""Real processes of `tidings`: started, watched, killed."""
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
+import json
 import os
-import re
-import subprocess
+import signal
+import socket
 import sys
-import threading
 import time
-import urllib.request
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import AsyncIterator, Callable
+from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
-from typing import TypeVar
-
-import msgspec
-
-T = TypeVar("T")
-ROOT = Path(__file__).resolve().parents[1]
-WAIT_SECONDS = 90.0
-
-
-def clean_environment(temporary: Path, **more: str) -> dict[str, str]:
-    """Return an environment without settings of ours, whose temporary files go where the test can see them."""
-    kept = {name: os.environ[name] for name in ("PATH", "HOME", "LANG") if name in os.environ}
-    temporary.mkdir(parents=True, exist_ok=True)
-    return {**kept, "TMPDIR": str(temporary), "PYTHONPATH": str(ROOT / "src"), "PYTHONUNBUFFERED": "1", **more}
+from typing import Any
 
 
 class Running:
-    """A started command; its standard output is read as it comes."""
+    """One process; its log is kept in a file, one JSON object a line."""
 
-    def __init__(self, process: subprocess.Popen[str]) -> None:
-        self.process = process
-        self.started = time.monotonic()
-        self.lines: list[str] = []
-        self._reader = threading.Thread(target=self._read, daemon=True)
-        self._reader.start()
-
-    def _read(self) -> None:
-        assert self.process.stdout is not None
-        for line in self.process.stdout:
-            self.lines.append(line)
+    def __init__(self, process: asyncio.subprocess.Process, log: Path) -> None:
+        self._process = process
+        self.log = log
 
     @property
-    def out(self) -> str:
-        return "".join(self.lines)
+    def pid(self) -> int:
+        return self._process.pid
 
-    def printed(self, pattern: str) -> str:
-        """Wait for the command to print something; return its first group."""
-        found = until(lambda: re.search(pattern, self.out), lambda: f"{pattern!r} in {self.out!r}, {self._state()}")
-        return found[1]
+    @property
+    def is_alive(self) -> bool:
+        return self._process.returncode is None
 
-    def _state(self) -> str:
-        code = self.process.poll()
-        return "still running" if code is None else f"ended with {code}"
+    def events(self) -> list[dict[str, Any]]:
+        """Return what it has logged."""
+        lines = self.log.read_text().splitlines()
+        return [json.loads(line) for line in lines if line.startswith("{") and line.endswith("}")]
 
-    def ended(self) -> tuple[int, str, str]:
-        """Wait for the end; return the exit code and both outputs."""
-        assert self.process.stderr is not None
-        code = self.process.wait(WAIT_SECONDS)
-        self._reader.join(WAIT_SECONDS)
-        return code, self.out, self.process.stderr.read()
+    @property
+    def has_started(self) -> bool:
+        return any(event["event"] == "started" for event in self.events())
 
+    async def kill(self) -> None:
+        """End it the hard way."""
+        with contextlib.suppress(ProcessLookupError):
+            self._process.kill()
+        await self._process.wait()
 
-@contextmanager
-def started(*command: str, folder: Path, environment: Mapping[str, str]) -> Iterator[Running]:
-    """Start a command; whatever happens, it does not outlive the test."""
-    with subprocess.Popen(
-        command, cwd=folder, env=dict(environment), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-    ) as process:
-        try:
-            yield Running(process)
-        finally:
-            process.kill()
+    async def stop(self, seconds: float = 40) -> int:
+        """End it the polite way; return its exit code."""
+        if self.is_alive:
+            self._process.send_signal(signal.SIGTERM)
+        async with asyncio.timeout(seconds):
+            return await self._process.wait()
 
 
-def tidings_process(*arguments: str) -> tuple[str, ...]:
-    """Return the command line of tidings in a process of its own."""
-    return (sys.executable, "-m", "tidings", *arguments)
+class Fleet:
+    """Starts processes in one folder; `async with fleet(folder) as f: await f.start("run", "--role", "work")`."""
+
+    def __init__(self, folder: Path, held: AsyncExitStack) -> None:
+        self._folder = folder
+        self._held = held
+        self._count = 0
+
+    async def start(self, *arguments: str, **environment: str) -> Running:
+        """Start one command with JSON logs; settings may be given as environment."""
+        self._count += 1
+        log = self._folder / f"{self._count}.log"
+        with log.open("wb") as opened:
+            process = await asyncio.create_subprocess_exec(
+                sys.executable, "-m", "tidings", *arguments,
+                cwd=self._folder, env=clean_environment() | {"TIDINGS_LOG_FORMAT": "json"} | environment,
+                stdin=asyncio.subprocess.DEVNULL, stdout=opened, stderr=opened,
+            )  # fmt: skip
+        running = Running(process, log)
+        self._held.push_async_callback(running.kill)
+        return running
 
 
-def until(look: Callable[[], T | None], missing: Callable[[], str], seconds: float = WAIT_SECONDS) -> T:
-    """Look until there is something; fail saying what is missing."""
-    patience = threading.Event()
-    end = time.monotonic() + seconds
-    while time.monotonic() < end:
-        found = look()
+@asynccontextmanager
+async def fleet(folder: Path) -> AsyncIterator[Fleet]:
+    """Give a fleet; whatever still runs at the end is killed."""
+    async with AsyncExitStack() as held:
+        yield Fleet(folder, held)
+
+
+async def until(condition: Callable[[], Any], *, seconds: float = 60, watching: tuple[Running, ...] = ()) -> Any:
+    """Wait until something holds; return it. A watched process that ends meanwhile is a failure."""
+    deadline = time.monotonic() + seconds
+    while True:
+        found = await asyncio.to_thread(condition)
         if found:
             return found
-        patience.wait(0.05)
-    raise AssertionError(f"waited {seconds:g} s for {missing()}")
+        for process in watching:
+            assert process.is_alive, f"ended too early: {process.log.read_text()[-2000:]}"
+        assert time.monotonic() < deadline, f"not so within {seconds} s: {condition}"
+        await asyncio.sleep(0.05)
 
 
-def fetched(url: str) -> bytes:
-    """Get a page of a server on this machine."""
-    with urllib.request.urlopen(url, timeout=30) as response:
-        body: bytes = response.read()
-        return body
+def clean_environment() -> dict[str, str]:
+    """Return our environment without any setting."""
+    return {name: value for name, value in os.environ.items() if not name.startswith("TIDINGS_")}
 
 
-def posted(url: str, value: object) -> object:
-    """Post JSON to a server on this machine; return its JSON answer."""
-    headers = {"content-type": "application/json"}
-    request = urllib.request.Request(url, msgspec.json.encode(value), headers, method="POST")
-    with urllib.request.urlopen(request, timeout=30) as response:
-        return msgspec.json.decode(response.read())
+def free_port() -> int:
+    """Return a port nobody listens on."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])

@@ -18,6 +18,7 @@ from tidings.cli.shared import (
     JsonOption,
     LogOption,
     run_app,
+    set_up_logs,
     settings_from,
     stop_on_signals,
     wiring_of,
@@ -57,13 +58,16 @@ def run(
         chosen = tuple(p for p in wiring.pipelines if p.name in pipeline)
         routes = tuple(r for r in wiring.routes if r.pipeline in pipeline)
         wiring = wiring_of(config, pipelines=chosen, routes=routes)
-    logs.set_up("json" if log_format == "json" else "human")
+    set_up_logs(log_format)
     if role in ("all", "serve"):
         refuse_open_bind(wiring.database_url, settings.server.host)
 
     async def use(app: App) -> None:
         stop = stop_on_signals()
-        await run_loops(await loops_for(app, role, settings.server.model_dump()), stop)
+        loops = await loops_for(app, role, settings.server.model_dump())
+        logs.event("started", role=role, pipelines=len(app.pipelines), dashboard=app.address)
+        await run_loops(loops, stop)
+        logs.event("stopped", role=role)
 
     run_app(wiring, use, stays=True)
 
@@ -94,7 +98,7 @@ def work(
     unknown = set(pipeline or []) - {p.name for p in wiring.pipelines}
     if unknown:
         fail(f"--pipeline {', '.join(sorted(unknown))}: not on")
-    logs.set_up("json" if log_format == "json" else "human", logging.INFO)
+    set_up_logs(log_format)
 
     async def use(app: App) -> None:
         stop = stop_on_signals()

@@ -14,7 +14,7 @@ from typing import Annotated, Any, TypeVar
 import typer
 
 from tidings.app import App
-from tidings.cli.output import end
+from tidings.cli.output import end, fail
 from tidings.config import Settings, load
 from tidings.model.errors import Misconfigured, StoreUnavailable, TidingsError
 from tidings.model.pipeline import Pipeline
@@ -22,7 +22,7 @@ from tidings.store.checks import marked, vet
 from tidings.store.database import Database, connect
 from tidings.store.migrate import migrate
 from tidings.store.store import Store, open_store
-from tidings.watch.logs import event
+from tidings.watch import logs
 from tidings.wiring import Wiring, wiring_from
 
 T = TypeVar("T")
@@ -31,7 +31,7 @@ ConfigOption = Annotated[
     Path | None, typer.Option("--config", help="The configuration file; default tidings.toml.", show_default=False)
 ]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON for programs.")]
-LogOption = Annotated[str, typer.Option("--log-format", help="human or json.")]
+LogOption = Annotated[str, typer.Option("--log-format", envvar="TIDINGS_LOG_FORMAT", help="human or json.")]
 
 
 def settings_from(config: Path | None) -> Settings:
@@ -101,7 +101,7 @@ def run_app(wiring: Wiring, use: Callable[[App], Coroutine[Any, Any, T]], *, sta
 
     try:
         for note in vet(wiring.database_url) if stays else ():
-            event(note, level=logging.WARNING)
+            logs.event(note, level=logging.WARNING)
         return asyncio.run(main())
     except TidingsError as error:
         end(error)
@@ -114,6 +114,13 @@ def stop_on_signals() -> asyncio.Event:
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stop.set)
     return stop
+
+
+def set_up_logs(form: str) -> None:
+    """Write events to stderr, for people or for programs."""
+    if form not in ("human", "json"):
+        fail(f"--log-format {form!r}: use human or json")
+    logs.set_up("json" if form == "json" else "human")
 
 
 def actor() -> str:
