@@ -20,6 +20,8 @@ from tidings.sample.serving import StandIn
 
 CHANNEL = "sample"
 AI_KEY = "sample-key"
+CREDITS = 10_000
+"""A world that is asked every minute needs more of them in a day than a free plan has."""
 BLOCKED_NOTICE = "Visual identity for invented agencies"
 """A call whose notice the channel's filter stops: it says "@everyone welcome" and carries a link."""
 FLAGGED_CALL = "Phishing literacy"
@@ -36,6 +38,7 @@ class World:
         now_ms: Callable[[], int] = (lambda: start) if stands_still else SystemClock().now_ms
         self.hacker_news = HackerNews.from_package(now_ms=now_ms)
         self.news = News.from_package(now_ms=now_ms)
+        self.news.newsdata.credits = self.news.apitube.credits = CREDITS
         self.eu_portal = EuPortal.from_package(lambda: now_ms() / 1000)
         self.github = GitHub.from_package(now_ms)
         self.feeds = Feeds.from_package(now_ms)
@@ -105,7 +108,14 @@ class World:
                 {"pipeline": "bitcoin_news", "channel": CHANNEL, "query": "wallet sentiment:negative"},
             ],
             "pipelines": {
-                "bitcoin_news": {**self.news.settings(self.url("news")), "every": 60, "content_retry_seconds": 1},
+                "bitcoin_news": {
+                    **self.news.settings(self.url("news")),
+                    "every": 60,
+                    "content_retry_seconds": 1,
+                    "newsdata_credits_per_day": CREDITS,
+                    "apitube_credits_per_day": CREDITS,
+                    "shelf_writes_per_day": 100_000,
+                },
                 "hacker_news": {
                     "base_url": f"{self.url('hacker_news')}/v0",
                     "every": 5,
