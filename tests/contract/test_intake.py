@@ -15,7 +15,7 @@ from tests.ground import Ground, altered
 from tidings.model.clock import DAY_MS
 from tidings.model.errors import BadInput
 from tidings.model.item import Appended, Finding
-from tidings.model.publication import Retention
+from tidings.model.publication import Presentation, Retention
 
 OpenGround = Callable[..., Ground]
 
@@ -141,18 +141,37 @@ def test_mergers_in_two_processes_merge_everything_once(open_ground: OpenGround)
     assert one.sql("SELECT count(*), count(DISTINCT item) FROM journal") == [(300, 300)]
 
 
-def test_a_merge_that_fails_moves_neither_items_nor_checkpoint(open_ground: OpenGround) -> None:
-    def presents_badly(key: str, body: object) -> None:
-        raise ValueError("no card for you")
+def test_a_merge_that_crashes_moves_neither_items_nor_checkpoint(ground: Ground) -> None:
+    def merge_and_crash() -> None:
+        with ground.database.transaction():
+            assert ground.store.intake.merge("example").born == 2
+            raise RuntimeError("crash")
 
-    ground = open_ground(example.pipeline(first_cards={"thing": presents_badly}))
     ground.store.intake.append("example", [thing("a"), thing("b")])
     before = ground.dump()
 
-    with pytest.raises(ValueError, match="no card"):
-        ground.store.intake.merge("example")
+    with pytest.raises(RuntimeError, match="crash"):
+        merge_and_crash()
 
     assert ground.dump() == before
+    assert ground.merge().born == 2
+
+
+def test_a_finding_that_cannot_be_shown_does_not_stop_the_merge(open_ground: OpenGround) -> None:
+    def first(key: str, body: example.Thing) -> Presentation:
+        if body.text == "odd":
+            raise ValueError("no card for you")
+        return example.present(key, body)
+
+    ground = open_ground(example.pipeline(first_cards={"thing": first}))
+    unreadable = altered(thing("unreadable"), payload=b'{"id":17}')
+
+    merged = ground.record(thing("a"), thing("b", "odd"), unreadable, thing("a", "changed"), thing("c"))
+
+    assert (merged.born, merged.changed) == (4, 1)
+    assert ground.card("a") == b'{"id":"a","text":"changed"}'
+    assert ground.card("b") is None
+    assert ground.card("c") is not None
 
 
 def test_trimming_never_passes_the_checkpoint(ground: Ground) -> None:

@@ -12,6 +12,7 @@ from tidings.model.item import Finding
 from tidings.model.pipeline import Pipeline
 from tidings.model.publication import Presentation
 from tidings.store.database import Tx
+from tidings.watch.logs import event
 
 _encode = msgspec.json.Encoder(order="deterministic").encode
 
@@ -108,18 +109,27 @@ def put_first_cards(tx: Tx, pipeline: Pipeline, born: Sequence[tuple[int, Findin
     version = bump(tx, pipeline.name)
     cards = []
     entries: list[tuple[str, int]] = []
-    for item, finding in born:
-        presenter = pipeline.first_cards.get(finding.kind)
-        workflow = pipeline.workflows[finding.kind]
-        if presenter is None:
-            continue
-        shown = presenter(finding.key, msgspec.json.decode(finding.payload, type=workflow.body or Any))
+    # Of two findings of one item in the same merge, the later one counts.
+    for item, finding in dict(born).items():
+        shown = _first_presentation(pipeline, finding)
         if shown is not None:
             cards.append(_card(pipeline, item, 0, version, shown))
             entries.append((shown.id, shown.sort))
     written = len(tx.many("put_card", cards)) if cards else 0
     written += update_id_index(tx, pipeline, entries, version)
     count_writes(tx, pipeline.name, written)
+
+
+def _first_presentation(pipeline: Pipeline, finding: Finding) -> Presentation | None:
+    presenter = pipeline.first_cards.get(finding.kind)
+    workflow = pipeline.workflows.get(finding.kind)
+    if presenter is None or workflow is None:
+        return None
+    try:
+        return presenter(finding.key, msgspec.json.decode(finding.payload, type=workflow.body or Any))
+    except Exception as error:  # noqa: BLE001  # one finding must not stop the merge; its own attempt will tell
+        event("no first card", pipeline=pipeline.name, key=finding.key, error=f"{type(error).__name__}: {error}")
+        return None
 
 
 def update_id_index(tx: Tx, pipeline: Pipeline, entries: Sequence[tuple[str, int]], version: int) -> int:
