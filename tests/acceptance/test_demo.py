@@ -12,7 +12,7 @@ from typing import Any
 import msgspec
 import pytest
 from tests.commands import tidings
-from tests.processes import clean_environment, fetched, posted, started, tidings_process, until
+from tests.shell import clean_environment, fetched, posted, started, tidings_process, until
 
 from tidings.app import App
 from tidings.cli.demo import process_all, wiring_of
