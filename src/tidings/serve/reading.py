@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -79,6 +80,7 @@ class Reader:
         self._executor, self._shelf, self._freshness = executor, shelf, freshness
         self._held: Held | None = None
         self._large_at: int | None = None
+        self._holding = asyncio.Lock()
         self._counted: _Counted | None = None
 
     def key_of(self, card_id: str) -> str:
@@ -113,9 +115,11 @@ class Reader:
             return self._held
         if self._large_at == version:
             return None
-        held = await self._executor.read(self._hold, version, self._held)
-        self._held, self._large_at = held, (version if held is None else None)
-        return held
+        async with self._holding:
+            if self._held is None or self._held.version != version:
+                held = await self._executor.read(self._hold, version, self._held)
+                self._held, self._large_at = held, (version if held is None else None)
+            return self._held
 
     # What follows runs in a reader thread of the store.
 

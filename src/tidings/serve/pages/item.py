@@ -46,15 +46,16 @@ class ItemPage:
             hidden=max(0, thread.below - COMMENTS_MAX) if thread is not None else 0,
             thread=thread,
             options=await self._options(reader, shape),
-            relatives=self._relatives(view) if view is not None else [],
+            relatives=self._relatives(view, is_thread=thread is not None) if view is not None else [],
             notice=_notice(view),
             replay_states=_replay_states(pipeline, view),
             body_text=_pretty(view.accepted if view.accepted is not None else view.body) if view is not None else None,
         )
 
-    def _relatives(self, view: ItemView) -> list[tuple[str, str, str | None]]:
+    def _relatives(self, view: ItemView, *, is_thread: bool) -> list[tuple[str, str, str | None]]:
         """Return what an item belongs to and what belongs to it: a word, a name, and where it is shown."""
-        named = [("below", each) for each in view.parents[:5]] + [("above", each) for each in view.children[:20]]
+        children = [] if is_thread else view.children[:20]
+        named = [("part of", each) for each in view.parents[:5]] + [("has", each) for each in children]
         return [(word, each, self.href_of(view.item.pipeline, each)) for word, each in named]
 
     def href_of(self, pipeline: str, name: str) -> str | None:
