@@ -111,12 +111,12 @@ def revive(
     _refuse_nothing(item, pipeline, cause, everything, "revive")
     with opened_store(config) as (store, _):
         count = store.desk.revive(item=item, pipeline=pipeline, cause=cause, actor=actor())
+    if item is not None and not count:
+        fail(f"item {item} is no dead letter, nor parked or rejected; `tidings dead list` shows them", 1)
     if as_json:
         show_json({"revived": count})
     else:
         say(f"{count} revived")
-    if item is not None and not count:
-        raise SystemExit(1)
 
 
 def purge(

@@ -14,7 +14,7 @@ import msgspec
 import typer
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn
 
-from tidings.cli.output import console, end, fail, moment, say, show_json
+from tidings.cli.output import console, end, fail, moment, say, show_json, while_somebody_reads
 from tidings.cli.shared import ConfigOption, JsonOption, bring_up_to_date, opened_store, wiring_of
 from tidings.model.errors import TidingsError
 from tidings.model.pipeline import Pipeline
@@ -54,7 +54,7 @@ def export(
     """Write everything published to standard output, newest first."""
     if form not in ("jsonl", "csv"):
         fail(f"--format {form!r}: use jsonl or csv")
-    with opened_store(config) as (store, pipelines):
+    with opened_store(config) as (store, pipelines), while_somebody_reads():
         if pipeline not in pipelines:
             fail(f"pipeline {pipeline!r} is not on; on are {', '.join(pipelines) or 'none'}")
         chosen = _chosen(pipelines[pipeline], collection)
@@ -98,7 +98,6 @@ def _write_csv(store: Store, pipeline: str, collection: Collection) -> None:
     for card in _cards(store, pipeline, collection.name):
         values = msgspec.json.decode(card)
         table.writerow([_cell(values.get(column)) for column in columns])
-    sys.stdout.flush()
 
 
 def _cell(value: Any) -> Any:

@@ -49,10 +49,6 @@ def main(arguments: list[str] | None = None) -> None:
         end(error)
     except KeyboardInterrupt:
         sys.exit(130)
-    except BrokenPipeError:
-        # Whoever read us has enough; what is still in the buffer must not raise again at the end.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        sys.exit(0)
     except Exception as error:
         if os.environ.get("TIDINGS_DEBUG"):
             raise

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any, NoReturn
 
 import msgspec
@@ -52,6 +54,17 @@ def fail(message: str, code: int = 2) -> NoReturn:
     """End with a message on stderr: 1 for a failed check, 2 for bad input or configuration."""
     sys.stderr.write(f"tidings: {redact_lines(message)}\n")
     raise SystemExit(code)
+
+
+@contextmanager
+def while_somebody_reads() -> Iterator[None]:
+    """Write much to standard output; a reader who has enough and leaves is no failure."""
+    try:
+        yield
+        sys.stdout.flush()
+    except BrokenPipeError:
+        # What is still in the buffer must not raise again at the end.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def end(error: TidingsError) -> NoReturn:
