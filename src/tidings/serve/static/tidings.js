@@ -12,27 +12,34 @@
   };
   dress(remembered());
 
+  // Times were told by the server's clock; what ours differs is kept out of them.
+  const skew = Date.now() - Number(page.dataset.now);
   const ago = (ms) => {
-    const seconds = (Date.now() - ms) / 1000, size = Math.abs(seconds);
+    const seconds = (Date.now() - skew - ms) / 1000, size = Math.abs(seconds);
     if (size < 2) return "just now";
     if (size >= 60 * 86400) return new Date(ms).toISOString().slice(0, 10);
     const [unit, length] = size < 60 ? ["s", 1] : size < 3600 ? ["min", 60] : size < 86400 ? ["h", 3600] : ["d", 86400];
     const said = `${Math.round(size / length)} ${unit}`;
     return seconds > 0 ? `${said} ago` : `in ${said}`;
   };
-  // The page's times were told by the server's clock; keep its distance to ours out of them.
   const retell = () => {
     for (const time of document.querySelectorAll("time[data-at]")) time.textContent = ago(Number(time.dataset.at));
   };
 
+  // What a part says, without what differs on every page: form tokens, relative times, what someone unfolded.
+  const said = (part) => part.innerHTML
+    .replace(/(<time[^>]*>)[^<]*/g, "$1")
+    .replace(/(name="form_token" value=)"[^"]*"/g, "$1")
+    .replace(/ open=""/g, "");
+  const nameOf = (details) => details.closest("li")?.querySelector("a")?.getAttribute("href") ?? details.className;
   const swap = (fresh) => {
     for (const part of document.querySelectorAll("[data-live]")) {
       const next = fresh.getElementById(part.id);
       // Leave alone what someone is using, and what has not changed.
-      if (!next || part.contains(document.activeElement) || part.innerHTML === next.innerHTML) continue;
-      const open = new Set([...part.querySelectorAll("details[open][id]")].map((each) => each.id));
+      if (!next || part.contains(document.activeElement) || said(part) === said(next)) continue;
+      const open = new Set([...part.querySelectorAll("details[open]")].map(nameOf));
       part.replaceChildren(...next.childNodes);
-      for (const id of open) document.getElementById(id)?.setAttribute("open", "");
+      for (const each of part.querySelectorAll("details")) each.open = each.open || open.has(nameOf(each));
       part.className = next.className;
     }
     document.title = fresh.title;
