@@ -1,11 +1,12 @@
 # `make run` and `make test` set everything up on a machine that has only python3 (3.11 or newer, with venv) and make.
 PYTHON ?= python3
 VENV := .venv
+PORT ?= 8000
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check install -qq
 
 .DEFAULT_GOAL := help
-.PHONY: help install run test lint format bench bench-peers quality lock clean storm
+.PHONY: help install run test lint format bench bench-peers screenshots quality lock clean storm
 
 help: ## show this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -15,6 +16,8 @@ $(VENV)/.runtime: requirements/runtime.txt
 	@echo "Setting up $(VENV) (once) ..."
 	@$(PIP) --require-hashes --only-binary :all: -r requirements/runtime.txt
 	@echo "$(CURDIR)/src" > "$$($(BIN)/python -c 'import site; print(site.getsitepackages()[0])')/tidings-source.pth"
+	@printf '#!/bin/sh\nexec "$$(dirname "$$0")/python" -m tidings "$$@"\n' > $(BIN)/tidings
+	@chmod +x $(BIN)/tidings
 	@touch $@
 
 $(VENV)/.dev: requirements/dev.txt $(VENV)/.runtime
@@ -29,7 +32,7 @@ $(VENV)/.peers: requirements/peers.txt $(VENV)/.dev
 install: $(VENV)/.runtime ## set everything up in .venv
 
 run: install ## start the sample world: http://127.0.0.1:8000
-	@$(BIN)/python -m tidings demo
+	@$(BIN)/python -m tidings demo --port $(PORT)
 
 test: $(VENV)/.dev ## run the whole test suite, on real SQLite and real PostgreSQL
 	@$(BIN)/python -m pytest
@@ -52,6 +55,9 @@ bench: $(VENV)/.dev ## print one table of everything measured
 
 bench-peers: $(VENV)/.peers ## the same table with other job queues on the same work
 	@$(BIN)/python -m bench --peers
+
+screenshots: $(VENV)/.dev ## take the pictures of docs/images anew
+	@SCREENSHOTS=docs/images $(BIN)/python -m pytest tests/browser/test_screenshots.py
 
 quality: $(VENV)/.dev ## score extraction, sentiment and summaries beside the baselines
 	@$(BIN)/python -m quality
