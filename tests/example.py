@@ -13,7 +13,7 @@ from tidings.model.contracts import Kit
 from tidings.model.errors import Permanent, Transient
 from tidings.model.item import Finding, Link, fingerprint, ref
 from tidings.model.outcome import Advance, No, Outcome, Postpone, Reject, Verdict
-from tidings.model.pipeline import Page, Pipeline, Run, Schedule
+from tidings.model.pipeline import Page, Pipeline, Run, Schedule, Source
 from tidings.model.publication import Collection, Document, Presentation
 from tidings.model.workflow import ANY, Transition, Work, Workflow
 
@@ -122,7 +122,7 @@ def thing(key: str, text: str = "", **body: Any) -> Finding:
     return Finding("example", "thing", key, fingerprint(msgspec.structs.astuple(payload)), msgspec.json.encode(payload))
 
 
-def pipeline(*sources: ThingSource, fuse: bool = True, retry: RetryPolicy | None = None, **more: Any) -> Pipeline:
+def pipeline(*sources: Source, fuse: bool = True, retry: RetryPolicy | None = None, **more: Any) -> Pipeline:
     """Declare the example."""
     return Pipeline(
         name="example",

@@ -12,7 +12,7 @@ from typing import Any, Protocol
 from cronsim import CronSim, CronSimError
 
 from tidings.model.contracts import Executor, Intake, Kit
-from tidings.model.errors import Misconfigured, SlowDown, StoreUnavailable, TidingsError, Transient
+from tidings.model.errors import Misconfigured, SlowDown, TidingsError, Transient
 from tidings.model.item import Appended
 from tidings.model.pipeline import Page, Pipeline, Run, Schedule, Source
 from tidings.model.views import RunView
@@ -54,9 +54,17 @@ class Schedules(Protocol):
         """End a turn."""
         ...
 
+    def give_back(self, turn: Any, run: RunView) -> None:
+        """End a turn that was stopped: neither success nor failure, due again at once."""
+        ...
+
     def next_in_ms(self) -> int | None:
         """Return how long until a source is due."""
         ...
+
+
+class _TurnLost(Transient):
+    """Somebody else asks this source now."""
 
 
 @dataclass(slots=True)
@@ -128,8 +136,8 @@ class Poller:
     async def _ask_quietly(self, name: str) -> RunView | None:
         try:
             return await self.ask(name)
-        except StoreUnavailable as error:
-            self._seldom.event("store unavailable", error=str(error))
+        except Exception as error:  # noqa: BLE001  # the loop outlives every surprise
+            self._seldom.event("asking failed", source=name, error=f"{type(error).__name__}: {error}")
             return None
 
     async def ask(self, name: str, *, force: bool = False, options: Mapping[str, Any] | None = None) -> RunView | None:
@@ -146,7 +154,8 @@ class Poller:
             tally.trimmed = await self._executor.write(self._intake.trim, pipeline.name)
             await self._read_pages(pipeline, source, turn, tally, started_at, options or {})
         except asyncio.CancelledError:
-            await self._close(source, turn, self._view(name, started_at, tally, "stopped"), 0.0)
+            # Being stopped is nobody's failure: the source is due again at once.
+            await self._executor.write(self._schedules.give_back, turn, self._view(name, started_at, tally, "stopped"))
             raise
         except SlowDown as slow:
             tally.notes.append(str(slow))
@@ -156,7 +165,9 @@ class Poller:
         except Exception as failure:  # noqa: BLE001  # a source's surprise must not end the poller
             error = f"{type(failure).__name__}: {failure}"
         view = self._view(name, started_at, tally, error)
-        await self._close(source, turn, view, self._next_in(source.schedule, turn.failures, tally, error, wait))
+        now = datetime.fromtimestamp(await self._executor.read(self._now_ms) / 1000, UTC)
+        next_in = self._next_in(source.schedule, now, turn.failures, tally, error, wait)
+        await self._close(source, turn, view, next_in)
         return view
 
     async def _read_pages(
@@ -170,19 +181,27 @@ class Poller:
         try:
             async for page in source.pages(run, self._kit):
                 if held is not None:
+                    await self._keep_turn(source, turn)
                     await self._append(pipeline, source, held, tally)
-                    await self._executor.write(self._schedules.beat, turn, LEASE_SECONDS)
                 held = page
                 new_mark = page.mark if page.mark is not None else new_mark
                 tally.next_check_seconds = page.next_check_seconds or tally.next_check_seconds
                 if tally.pages >= PAGES_MAX:
                     break
+        except _TurnLost:
+            raise
         except Exception:
             # What came before the trouble was paid for and is kept; only the mark stays where it was.
             if held is not None:
                 await self._append(pipeline, source, held, tally)
             raise
+        await self._keep_turn(source, turn)
         await self._append(pipeline, source, held or Page(()), tally, mark=new_mark, completes=not options)
+
+    async def _keep_turn(self, source: Source, turn: Turn) -> None:
+        """Prolong the turn before a page is written: two pollers must not move one cursor."""
+        if not await self._executor.write(self._schedules.beat, turn, LEASE_SECONDS):
+            raise _TurnLost(f"{source.name} took so long that another poller has its turn now")
 
     async def _append(
         self, pipeline: Pipeline, source: Source, page: Page, tally: _Tally, mark: Any = None, completes: bool = False
@@ -242,11 +261,11 @@ class Poller:
             self._metrics.credits.labels(source.name).inc(view.credits)
 
     def _next_in(
-        self, schedule: Schedule, failures: int, tally: _Tally, error: str | None, wait: float | None
+        self, schedule: Schedule, now: datetime, failures: int, tally: _Tally, error: str | None, wait: float | None
     ) -> float:
         """Return how long until the next run: the schedule's time, a source's wish, or backoff after a failure."""
         if error is None:
-            planned = seconds_until_due(schedule, datetime.now(UTC))
+            planned = seconds_until_due(schedule, now)
             wished = tally.next_check_seconds if wait is None else wait
             return planned if wished is None else max(1.0, wished)
         backoff = min(BACKOFF_CAP_SECONDS, BACKOFF_BASE_SECONDS * 2.0 ** min(failures, 20))

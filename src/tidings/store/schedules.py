@@ -81,6 +81,12 @@ class ScheduleStore:
             )
             _close_run(tx, turn.run, run)
 
+    def give_back(self, turn: Turn, run: RunView) -> None:
+        """End a turn that was stopped: neither success nor failure, due again at once."""
+        with self._database.transaction() as tx:
+            tx.run("give_back_schedule", source=turn.source, token=turn.token)
+            _close_run(tx, turn.run, run)
+
     def check_now(self, source: str) -> bool:
         """Make a source due at once."""
         with self._database.transaction() as tx:

@@ -487,6 +487,11 @@ UPDATE schedules SET lease_owner = NULL, lease_until = NULL, next_at = tidings_n
     last_new_at = CASE WHEN :has_new = 1 THEN tidings_now() ELSE last_new_at END
 WHERE source = :source AND lease_token = :token RETURNING source;
 
+-- name: give_back_schedule
+-- A stopped run leaves its source due, and no better or worse than before.
+UPDATE schedules SET lease_owner = NULL, lease_until = NULL, next_at = tidings_now()
+WHERE source = :source AND lease_token = :token;
+
 -- name: check_now
 UPDATE schedules SET next_at = tidings_now() WHERE source = :source RETURNING source;
 
