@@ -1,0 +1,97 @@
+"""Installed as a wheel, in an empty environment outside the checkout, everything is there."""
+
+from __future__ import annotations
+
+import signal
+import site
+import subprocess
+import sys
+import venv
+import zipfile
+from pathlib import Path
+
+import msgspec
+import pytest
+from tests.acceptance.test_demo import EXPECTED
+from tests.shell import ROOT, clean_environment, fetched, started
+
+PAGES = ("/", "/dead-letters", "/workflows/hacker_news", "/docs", "/openapi.json", "/search?q=lamp", "/metrics")
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The package, built here and now, without the network."""
+    folder = tmp_path_factory.mktemp("dist")
+    command = [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(folder)]
+    subprocess.run(command, cwd=ROOT, check=True, capture_output=True)
+    return next(folder.glob("*.whl"))
+
+
+@pytest.fixture(scope="module")
+def installed(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of programs of an environment that holds the wheel and, by reference, what it depends on."""
+    folder = tmp_path_factory.mktemp("installed")
+    venv.create(folder, with_pip=False)
+    python = folder / "bin" / "python"
+    install = ["install", "-q", "--no-deps", "--no-index", "--disable-pip-version-check", str(wheel)]
+    subprocess.run([sys.executable, "-m", "pip", "--python", str(python), *install], check=True)
+    # A folder named in a .pth file is searched, but .pth files inside it are not read: the checkout stays out.
+    packages = next((folder / "lib").glob("python*/site-packages"))
+    (packages / "dependencies.pth").write_text("\n".join(site.getsitepackages()) + "\n")
+    return folder / "bin"
+
+
+def without_checkout(temporary: Path) -> dict[str, str]:
+    environment = clean_environment(temporary)
+    del environment["PYTHONPATH"]
+    return environment
+
+
+def test_everything_that_is_no_code_is_in_the_wheel(wheel: Path) -> None:
+    source = ROOT / "src"
+    ours = {str(path.relative_to(source)) for path in (source / "tidings").rglob("*") if path.is_file()}
+    wanted = {name for name in ours if not name.endswith((".pyc", ".pyo"))}
+    with zipfile.ZipFile(wheel) as packed:
+        assert wanted <= set(packed.namelist())
+        entries = packed.read(next(name for name in packed.namelist() if name.endswith("entry_points.txt"))).decode()
+    assert "tidings = tidings.cli.main:main" in entries
+    assert all(f"{name} = tidings.pipelines.{name}" in entries for name in EXPECTED)
+
+
+def test_the_demo_runs_from_the_wheel(installed: Path, tmp_path: Path) -> None:
+    environment = without_checkout(tmp_path / "temporary")
+    where = subprocess.run(
+        [installed / "python", "-c", "import tidings; print(tidings.__file__)"],
+        cwd=tmp_path, env=environment, check=True, capture_output=True, text=True,
+    ).stdout  # fmt: skip
+    assert where.startswith(str(installed.parent))
+
+    once = (str(installed / "tidings"), "demo", "--once", "--json")
+    with started(*once, folder=tmp_path, environment=environment) as demo:
+        code, out, err = demo.ended()
+    assert (code, err) == (0, "")
+    assert msgspec.json.decode(out)["pipelines"] == EXPECTED
+
+
+def test_the_dashboard_is_served_from_the_wheel(installed: Path, tmp_path: Path) -> None:
+    environment = without_checkout(tmp_path / "temporary")
+    with started(str(installed / "tidings"), "demo", "--port", "0", folder=tmp_path, environment=environment) as demo:
+        address = demo.printed(r"dashboard\s+(http://127\.0\.0\.1:\d+)")
+        for page in PAGES:
+            assert len(fetched(address + page)) > 500, page
+        home = fetched(address).decode()
+        linked = {part.split('"')[0] for part in home.split('="')[1:] if part.startswith("/static/")}
+        assert len(linked) >= 3
+        for name in linked:
+            assert fetched(address + name), name
+        demo.process.send_signal(signal.SIGTERM)
+        assert demo.ended()[0] == 0
+
+
+def test_a_configuration_is_written_and_checked_from_the_wheel(installed: Path, tmp_path: Path) -> None:
+    for arguments in (("init",), ("doctor", "--offline"), ("workflow", "first_issues")):
+        command = [str(installed / "tidings"), *arguments]
+        ended = subprocess.run(
+            command, cwd=tmp_path, env=without_checkout(tmp_path / "temporary"), capture_output=True, text=True
+        )
+        assert ended.returncode == 0, ended.stdout + ended.stderr
