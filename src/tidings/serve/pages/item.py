@@ -11,6 +11,7 @@ from tidings.model.views import ItemView
 from tidings.serve.collections import Collections
 from tidings.serve.operations import Call
 from tidings.serve.pages.frame import Frame
+from tidings.serve.pages.now import DELIVERY
 from tidings.serve.pages.suits import Shape
 from tidings.serve.reading import Reader
 from tidings.serve.replies import Reply
@@ -131,7 +132,8 @@ def _notice(view: ItemView | None) -> dict[str, Any] | None:
 
 
 def _replay_states(pipeline: Pipeline | None, view: ItemView | None) -> list[str]:
-    if pipeline is None or view is None:
+    """Return where an item may begin again; a notice that was sent is never sent again by replay."""
+    if pipeline is None or view is None or view.item.kind == DELIVERY:
         return []
     workflow = pipeline.workflows.get(view.item.kind)
     return [state for state in workflow.states if workflow.automatic_from(state)] if workflow is not None else []
