@@ -50,16 +50,43 @@ class LaneSettings(Part):
     """The most attempts started in a minute, in this process; unset means no limit."""
 
 
-class Lanes(Part):
-    """The lanes of the worker."""
-
-    pure: LaneSettings = LaneSettings(concurrency=1, batch=500)
+class PureLane(LaneSettings):
     """Steps that only compute; `batch` items are carried through at once."""
-    fetch: LaneSettings = LaneSettings(concurrency=16)
+
+    concurrency: int = Field(default=1, ge=1, le=512)
+    """Batches under way at once."""
+    batch: int = Field(default=500, ge=1, le=2000)
+    """The most items claimed at once."""
+
+
+class FetchLane(LaneSettings):
     """Steps that fetch from the web."""
-    ai: LaneSettings = LaneSettings(concurrency=4)
+
+    concurrency: int = Field(default=16, ge=1, le=512)
+    """Attempts under way at once."""
+
+
+class AiLane(LaneSettings):
     """Steps that ask for a summary or a judgment."""
-    notify: LaneSettings = LaneSettings(concurrency=1)
+
+
+class NotifyLane(LaneSettings):
+    """Steps that send notices."""
+
+    concurrency: int = Field(default=1, ge=1, le=512)
+    """Attempts under way at once; a channel takes one at a time anyway."""
+
+
+class Lanes(Part):
+    """The lanes of the worker; a value that is not set keeps its lane's own default."""
+
+    pure: PureLane = PureLane()
+    """Steps that only compute."""
+    fetch: FetchLane = FetchLane()
+    """Steps that fetch from the web."""
+    ai: AiLane = AiLane()
+    """Steps that ask for a summary or a judgment."""
+    notify: NotifyLane = NotifyLane()
     """Steps that send notices."""
 
 

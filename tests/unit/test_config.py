@@ -258,3 +258,12 @@ def test_two_channels_of_one_name_are_refused(folder: Path) -> None:
     )
     with pytest.raises(Misconfigured, match="two channels"):
         wiring_from(settings)
+
+
+def test_a_lane_keeps_its_own_defaults_where_nothing_is_said(folder: Path) -> None:
+    (folder / "tidings.toml").write_text("[lanes.fetch]\nbatch = 50\n[lanes.pure]\nrate_per_minute = 60\n")
+    lanes = wiring_from(load()).lanes
+    assert (lanes["fetch"].concurrency, lanes["fetch"].batch) == (16, 50)
+    assert (lanes["pure"].concurrency, lanes["pure"].batch) == (1, 500)
+    assert lanes["notify"].concurrency == 1
+    assert lanes["notify"].in_order

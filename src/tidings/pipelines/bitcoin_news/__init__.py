@@ -43,30 +43,44 @@ WebAddress = Annotated[str, AfterValidator(_web_address)]
 class Settings(BaseModel):
     """What can be set under `[pipelines.bitcoin_news]`."""
 
-    model_config = ConfigDict(extra="forbid")
+    model_config = ConfigDict(extra="forbid", use_attribute_docstrings=True)
 
     every: Annotated[float, BeforeValidator(duration_seconds)] = Field(default=3600, ge=60)
     """The time between two looks at each source."""
     max_stored_articles: int = Field(default=500, ge=1, le=10_000)
+    """How many articles are kept and listed, the newest ones."""
     max_pages: int = Field(default=15, ge=1, le=100)
+    """The most pages read of a news service in one look."""
     id_index_days: int = Field(default=30, ge=1, le=365)
+    """How long an article is listed."""
     max_content_chars: int = Field(default=10_240, ge=500, le=100_000)
+    """How much of an article's text is read."""
     max_content_fetch_attempts: int = Field(default=5, ge=1, le=50)
+    """How often the page of an article is tried."""
     content_retry_seconds: float = Field(default=20, gt=0, le=600)
     """The wait after a page's first failure; it doubles with each further one."""
     shelf_writes_per_day: int = Field(default=1000, ge=1)
+    """How many writes to what readers see are planned for a day; an alert fires at 90 %."""
     feeds: tuple[WebAddress, ...] = DEFAULT_FEEDS
+    """The outlets' own feeds; they need no key."""
     language: str = Field(default="en", pattern=r"^[a-z]{2}$")
+    """The language asked of the news services, as two letters."""
     newsdata_key: SecretStr | None = None
+    """A key of NewsData.io, only by environment or file; adds it as a source."""
     newsdata_url: WebAddress = "https://newsdata.io/api/1"
+    """The address of its API."""
     newsdata_page_size: int = Field(default=10, ge=1, le=50)
     """The free plan allows 10, the others 50."""
     newsdata_credits_per_day: int = Field(default=200, ge=1)
+    """The credits your plan has; no more are used in a day."""
     apitube_key: SecretStr | None = None
+    """A key of APITube, only by environment or file; adds it as a source."""
     apitube_url: WebAddress = "https://api.apitube.io/v1"
+    """The address of its API."""
     apitube_page_size: int = Field(default=10, ge=1, le=250)
     """The free plan allows 10, the others 50 or 250."""
     apitube_credits_per_day: int = Field(default=100, ge=1)
+    """The credits your plan has; no more are used in a day."""
 
 
 def build(settings: Settings) -> Pipeline:

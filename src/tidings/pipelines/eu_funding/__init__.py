@@ -38,7 +38,7 @@ Address = Annotated[str, AfterValidator(_absolute)]
 class Settings(BaseModel):
     """What an operator may set."""
 
-    model_config = ConfigDict(extra="forbid")
+    model_config = ConfigDict(extra="forbid", use_attribute_docstrings=True)
 
     base_url: Address = "https://api.tech.ec.europa.eu"
     """The portal's search service."""
@@ -47,18 +47,27 @@ class Settings(BaseModel):
     api_key: str = "SEDIA"
     """Public and the same for everybody."""
     every: Annotated[float, BeforeValidator(duration_seconds)] = Field(default=7200, ge=60)
+    """The time between two looks at the portal."""
     language: str = Field(default="en", pattern="^[a-z]{2}$")
+    """The language calls are read in, as two letters."""
     pause_seconds: float = Field(default=1.0, ge=0, le=60)
+    """The wait between two pages of a search."""
     walks_max: int = Field(default=5, ge=1, le=5)
+    """How often a search is walked through, each time in another order, since its pages repeat and lose calls."""
     closed_pages: int = Field(default=2, ge=0, le=20)
+    """How many pages of lately closed calls are read, to notice calls that close early."""
     seen_days: float = Field(default=90, gt=0)
     """How long a closed call is kept, and after that remembered so that it is not announced again."""
     queue_days: float = Field(default=7, gt=0)
+    """How long a call may wait for its summary before it is given up, visibly."""
     summarize_attempts: int = Field(default=3, ge=1, le=20)
+    """How often a summary is tried before the call is a dead letter."""
     announce_attempts: int = Field(default=5, ge=1, le=20)
+    """How often a notice is tried before it is a dead letter."""
     announce_max_age_days: float = Field(default=7, ge=0)
     """What the first run finds is announced only if it is not older than this."""
     lease_seconds: float = Field(default=900, ge=30)
+    """How long a worker may hold a call."""
 
 
 def build(settings: Settings) -> Pipeline:

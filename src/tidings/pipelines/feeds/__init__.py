@@ -61,7 +61,9 @@ class Settings(BaseModel):
     interval: Seconds = 3600.0
     """The time between two looks while a feed's rhythm is unknown."""
     min_interval: Seconds = 900.0
+    """The shortest time between two looks, however often a feed changes."""
     max_interval: Seconds = 86_400.0
+    """The longest time between two looks, however quiet a feed is."""
     keep_days: Annotated[float, Field(gt=0)] = 365
     """How long entries are kept."""
 

@@ -64,6 +64,7 @@ class Settings(BaseModel):
     repositories: list[Annotated[Repository, BeforeValidator(_named)]] = []
     """More repositories: "owner/name", or {name, label}."""
     github_url: str = "https://api.github.com"
+    """The address of GitHub's API."""
     token: SecretStr | None = None
     """A GitHub token without any scope; raises the limit from 60 to 5,000 calls an hour."""
     daily_calls: Annotated[int, Field(gt=0)] | None = None

@@ -19,22 +19,27 @@ from tidings.pipelines.hacker_news.workflow import workflow
 class Settings(BaseModel):
     """What may be set under `[pipelines.hacker_news]`."""
 
-    model_config = ConfigDict(extra="forbid")
+    model_config = ConfigDict(extra="forbid", use_attribute_docstrings=True)
 
     base_url: str = "https://hacker-news.firebaseio.com/v0"
+    """The address of the Firebase API."""
     every: Annotated[float, BeforeValidator(duration_seconds)] = Field(
-        default=60, ge=1, description="how often the API is asked"
+        default=60, ge=1, description="How often the API is asked."
     )
-    concurrency: int = Field(default=16, ge=1, le=64, description="requests at a time; the API takes one an item")
-    first_items: int = Field(default=500, ge=0, description="how far behind the newest item the first run starts")
+    concurrency: int = Field(default=16, ge=1, le=64, description="Requests at a time; the API takes one an item.")
+    first_items: int = Field(default=500, ge=0, description="How far behind the newest item the first run starts.")
     items_per_run: int = Field(default=2_000, ge=1, le=50_000)
-    list_size: int = Field(default=100, ge=0, le=500, description="how many ids of each list count, from its top")
-    thread_items: int = Field(default=500, ge=0, le=50_000, description="older parents and kids read in one run")
+    """The most new items read in one run; the rest waits for the next."""
+    list_size: int = Field(default=100, ge=0, le=500, description="How many ids of each list count, from its top.")
+    thread_items: int = Field(default=500, ge=0, le=50_000, description="Older parents and kids read in one run.")
     listings: tuple[Listing, ...] = LISTINGS
+    """The lists whose ids are read."""
     max_retries: int = Field(default=3, ge=1, le=20)
+    """How often a failed item is tried again by itself."""
     retry_window_hours: float = Field(default=24, gt=0, le=24 * 365)
+    """How long after its failure an item is tried again by itself."""
     retry_base_seconds: float = Field(
-        default=60, gt=0, description="the wait before the first retry; each further is four times longer"
+        default=60, gt=0, description="The wait before the first retry; each further is four times longer."
     )
 
     @model_validator(mode="after")
