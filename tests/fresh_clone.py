@@ -14,6 +14,7 @@ import socket
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 import urllib.error
 import urllib.request
@@ -22,6 +23,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 REGISTRY = re.compile(r"(PIP_|SSL_)\w+|REQUESTS_CA_BUNDLE|\w+_proxy|\w+_PROXY")
 SET_UP_SECONDS, FILLED_SECONDS, STOP_SECONDS = 420, 15, 40
+PATIENCE = threading.Event()
 A_FEW_TESTS = "tests/unit/model tests/contract/test_engine_smoke.py"
 
 
@@ -91,7 +93,7 @@ def wait(is_so, making: subprocess.Popen[bytes] | None, log: Path, seconds: floa
     while not is_so():
         if time.monotonic() > end or (making is not None and making.poll() is not None):
             sys.exit(f"the README does not hold. What was printed:\n{log.read_text()}")
-        time.sleep(0.2)
+        PATIENCE.wait(0.2)
 
 
 def say(text: str) -> None:
