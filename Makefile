@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check install -qq
 
 .DEFAULT_GOAL := help
-.PHONY: help install run test lint format bench bench-peers screenshots quality lock clean storm
+.PHONY: help install run test lint format docs bench bench-peers screenshots quality lock clean storm
 
 help: ## show this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -49,6 +49,9 @@ lint: $(VENV)/.dev ## style, types, layers
 format: $(VENV)/.dev ## put the code in shape
 	@$(BIN)/ruff format .
 	@$(BIN)/ruff check --fix .
+
+docs: $(VENV)/.dev ## write the reference pages anew from the code
+	@$(BIN)/python docs/generate.py
 
 bench: $(VENV)/.dev ## print one table of everything measured
 	@$(BIN)/python -m bench

@@ -53,6 +53,8 @@ async def test_roles_share_work_and_survive_each_others_death(tmp_path: Path, po
 
             # Both servers say the same; when one dies, the other goes on.
             await until(lambda: answers(ports[0]) == answers(ports[1]), watching=tuple(servers))
+            counted = f'tidings_item_state{{kind="item",pipeline="hacker_news",state="completed"}} {everything}.0'
+            assert counted in fetched(ports[0], "/metrics")
             await servers[0].kill()
             assert answers(ports[1])["/api/v1/hacker_news/items?limit=500"]["total"] == everything
 

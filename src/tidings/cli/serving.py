@@ -85,7 +85,7 @@ def parts_of(app: App, server: dict[str, Any], *, loopback: bool, is_demo: bool 
         intake=app.store.intake,
         desk=app.store.desk,
         parse_lines=_parse_lines,
-        metrics=app.metrics.render,
+        metrics=lambda: _metrics(app),
         ready=lambda: _problems(app),
         wake=app.waker.wake_all,
         observe=lambda route, status, seconds: app.metrics.requests.labels(route, str(status)).observe(seconds),
@@ -102,6 +102,12 @@ def parts_of(app: App, server: dict[str, Any], *, loopback: bool, is_demo: bool 
 
 def _parse_lines(body: bytes) -> Iterator[tuple[int, Any]]:
     return read_lines(BytesIO(body), gzip_allowed=False)
+
+
+def _metrics(app: App) -> tuple[bytes, str]:
+    """Tell what the store knows as of now; a process that only serves has no loop that would note it."""
+    app.metrics.observe_status(app.store.desk.status())
+    return app.metrics.render()
 
 
 def _problems(app: App) -> dict[str, str]:

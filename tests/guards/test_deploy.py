@@ -1,0 +1,76 @@
+"""The operators' files say what they should: nobody is root, nothing is writable, signals arrive, roles exist."""
+
+from __future__ import annotations
+
+import configparser
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import yaml  # type: ignore[import-untyped]
+
+from tidings.cli.running import ROLES
+
+DEPLOY = Path(__file__).resolve().parents[2] / "deploy"
+
+
+def compose() -> dict[str, Any]:
+    parsed: dict[str, Any] = yaml.safe_load((DEPLOY / "docker-compose.yml").read_text())
+    return parsed
+
+
+def test_the_compose_file_starts_one_server_and_two_workers() -> None:
+    services = compose()["services"]
+    roles = {name: s["command"][2] for name, s in services.items() if name != "postgres"}
+    assert roles == {"discover": "discover", "worker": "work", "server": "serve"}
+    assert set(roles.values()) <= set(ROLES)
+    assert services["worker"]["deploy"]["replicas"] == 2
+    assert services["server"]["ports"] == ["127.0.0.1:8000:8000"]
+
+
+def test_our_containers_may_write_nothing_and_gain_nothing() -> None:
+    for name, service in compose()["services"].items():
+        if name != "postgres":
+            assert service["read_only"] is True
+            assert service["cap_drop"] == ["ALL"]
+            assert service["security_opt"] == ["no-new-privileges:true"]
+            assert int(service["stop_grace_period"].removesuffix("s")) > 25
+    assert re.findall(r"PASSWORD: (?!\$\{)", (DEPLOY / "docker-compose.yml").read_text()) == []
+
+
+def test_the_image_is_not_root_and_signals_arrive() -> None:
+    lines = (DEPLOY / "Dockerfile").read_text().splitlines()
+    (user,) = [line.split()[1] for line in lines if line.startswith("USER ")]
+    assert user.partition(":")[0] not in ("0", "root")
+    (entry,) = [json.loads(line.removeprefix("ENTRYPOINT ")) for line in lines if line.startswith("ENTRYPOINT ")]
+    assert entry == ["tini", "--", "tidings"]
+    assert any("--require-hashes" in line for line in lines)
+    copied = [
+        word for line in lines if line.startswith("COPY ") and "--from" not in line for word in line.split()[1:-1]
+    ]
+    root = DEPLOY.parent
+    kept = (DEPLOY / "Dockerfile.dockerignore").read_text().splitlines()
+    for name in copied:
+        assert (root / name).exists(), name
+        assert f"!{name}" in kept
+
+
+def test_the_unit_is_hardened_and_waits_for_a_clean_stop() -> None:
+    unit = configparser.ConfigParser(strict=False, interpolation=None)
+    unit.optionxform = str  # type: ignore[assignment,method-assign]  # systemd minds the case of its keys
+    unit.read(DEPLOY / "tidings.service")
+    service = dict(unit["Service"])
+    assert service["ExecStart"] == "/opt/tidings/bin/tidings run"
+    assert int(service["TimeoutStopSec"]) > 25
+    assert service["RestartPreventExitStatus"] == "2"
+    hardened = ("NoNewPrivileges", "PrivateTmp", "PrivateDevices", "ProtectHome", "DynamicUser", "RestrictNamespaces")
+    assert {service[name] for name in hardened} == {"yes"}
+    assert service["ProtectSystem"] == "strict"
+
+
+def test_rules_and_dashboard_can_be_read() -> None:
+    rules = yaml.safe_load((DEPLOY / "prometheus-rules.yml").read_text())["groups"][0]["rules"]
+    assert all({"alert", "expr", "for", "annotations"} <= set(rule) for rule in rules)
+    panels = json.loads((DEPLOY / "grafana-dashboard.json").read_text())["panels"]
+    assert len({panel["id"] for panel in panels}) == len(panels) >= 8
