@@ -5,7 +5,10 @@ One function per page; `PAGES` names where each goes.
 
 from __future__ import annotations
 
+import asyncio
+import re
 import sys
+import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, Literal, get_args, get_origin
@@ -15,13 +18,18 @@ from prometheus_client import CollectorRegistry
 from pydantic import BaseModel, SecretStr
 from pydantic.fields import FieldInfo
 
+from tidings.app import App
 from tidings.cli.main import PANELS, app
-from tidings.config import Part, Settings, pipeline_modules
+from tidings.cli.serving import parts_of
+from tidings.config import Part, Server, Settings, check, pipeline_modules
 from tidings.model.durations import duration_seconds
 from tidings.model.workflow import Transition, Workflow
 from tidings.publish.deliveries import delivery_workflow
 from tidings.publish.sending import Sender
+from tidings.serve.openapi import describe
+from tidings.serve.server import Application, build
 from tidings.watch.metrics import Metrics
+from tidings.wiring import wiring_from
 
 DOCS = Path(__file__).resolve().parent
 NOTE = "<!-- Written by docs/generate.py (make docs); change the code, not this page. -->"
@@ -174,6 +182,38 @@ def _collectors(registry: CollectorRegistry) -> list[Any]:
     return sorted(registry._collector_to_names, key=lambda each: str(each.describe()[0].name))
 
 
+def api_page() -> str:
+    """Every operation of the document the server itself gives at `/openapi.json`."""
+    with tempfile.TemporaryDirectory() as folder:
+        document = asyncio.run(_document(f"sqlite:///{folder}/empty.db"))
+    lines = [NOTE, "# API", "", document["info"]["description"], ""]
+    lines += ["`/docs` on your server has the same with every field and examples, `/openapi.json` for programs.", ""]
+    for tag in document["tags"]:
+        rows = list(_operations(document["paths"], tag["name"]))
+        lines += [f"## {tag['name']}", "", tag["description"], "", "| | scope | |", "|---|---|---|", *rows, ""]
+    return "\n".join(lines).rstrip() + "\n"
+
+
+async def _document(database_url: str) -> dict[str, Any]:
+    settings = check({"database_url": database_url, "pipelines": {name: {} for name in sorted(pipeline_modules())}})
+    async with App(wiring_from(settings)) as opened:
+        parts = parts_of(opened, Server().model_dump(), loopback=True)
+        application = build(parts)
+        assert isinstance(application, Application)
+        return describe(parts, application.operations)
+
+
+def _operations(paths: dict[str, dict[str, Any]], tag: str) -> Iterator[str]:
+    for path, methods in paths.items():
+        for method, operation in methods.items():
+            if tag not in operation["tags"]:
+                continue
+            asked = [f"`{each['name']}`" for each in operation.get("parameters", []) if each["in"] == "query"]
+            takes = f" Takes {', '.join(asked)}." if asked else ""
+            summary = re.sub(r"(?<=[\w)])$", ".", _cell(operation["summary"]))
+            yield f"| `{method.upper()} {path}` | {operation['x-tidings-scope']} | {summary}{takes} |"
+
+
 def states_page() -> str:
     """The workflows of all pipelines, drawn."""
     lines = [NOTE, "# States", ""]
@@ -226,6 +266,7 @@ PAGES: dict[str, Callable[[], str]] = {
     "reference/cli.md": cli_page,
     "reference/settings.md": settings_page,
     "reference/metrics.md": metrics_page,
+    "reference/api.md": api_page,
     "states.md": states_page,
 }
 
