@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import re
 from typing import Any
 
 import msgspec
@@ -11,12 +10,12 @@ import msgspec
 from tidings.model.contracts import Hit
 from tidings.model.query import COLUMNS, Qualifier, Query, Term
 from tidings.store.database import Database, Row, Tx
+from tidings.store.words import words
 
 CANDIDATES = 400
 SNIPPET_CHARS = 240
 HALF_LIFE_DAYS = 365.0
 _OPEN, _CLOSE = "\x02", "\x03"
-_WORD = re.compile(r"\w+", re.UNICODE)
 
 
 class SearchIndex:
@@ -30,16 +29,16 @@ class SearchIndex:
     ) -> tuple[list[Hit], int]:
         """Return hits, best (or newest) first, and how many there are in all."""
         where, values = _conditions(query, pipeline, self._database.dialect)
-        words = _match(query.terms, self._database.dialect)
-        if words is None:
+        matching = _match(query.terms, self._database.dialect)
+        if matching is None:
             return [], 0
-        by_rank = bool(words) and not newest
+        by_rank = not newest and any(not term.negated for term in query.terms)
         with self._database.reading() as tx:
             now = tx.one("now")
             assert now is not None
             find = _find_sqlite if self._database.dialect == "sqlite" else _find_postgres
             want = CANDIDATES if by_rank else limit + offset
-            rows, total = find(tx, words, where, values, by_rank, max(want, limit + offset))
+            rows, total = find(tx, matching, where, values, by_rank, max(want, limit + offset))
         hits = [_hit(row, now[0]) for row in rows]
         if by_rank:
             hits.sort(key=lambda hit: (-hit.rank, -hit.time_ms, hit.key))
@@ -65,8 +64,8 @@ def _conditions(query: Query, pipeline: str | None, dialect: str) -> tuple[list[
 _COLUMN = {"type": "d.type", "by": "d.author", "score": "d.score", "time": "d.time", "pipeline": "d.pipeline"}
 
 # An attribute may hold one value or a list: either way, each value is a row.
-_EACH_SQLITE = """SELECT 1 FROM json_each(CASE json_type(d.attributes, '$.' || :{n})
-    WHEN 'array' THEN d.attributes -> ('$.' || :{n}) ELSE json_array(d.attributes ->> ('$.' || :{n})) END) e"""
+_EACH_SQLITE = "SELECT 1 FROM json_each(d.attributes, '$.' || :{n}) e"
+_TEXT_SQLITE = "CASE e.type WHEN 'true' THEN 'true' WHEN 'false' THEN 'false' ELSE lower(e.value) END"
 _EACH_POSTGRES = """SELECT 1 FROM jsonb_array_elements_text(CASE jsonb_typeof(d.attributes -> :{n})
     WHEN 'array' THEN d.attributes -> :{n} ELSE jsonb_build_array(d.attributes -> :{n}) END) e (value)"""
 
@@ -77,7 +76,8 @@ def _condition(qualifier: Qualifier, value: str, name: str, dialect: str) -> str
     if column is not None:
         return f"lower({_text(column, dialect)}) = :{value}" if operator == "=" else f"{column} {operator} :{value}"
     if dialect == "sqlite":
-        test = f"lower(e.value) = :{value}" if operator == "=" else f"CAST(e.value AS REAL) {operator} :{value}"
+        number = "CASE WHEN e.type IN ('integer', 'real') THEN e.value END"
+        test = f"{_TEXT_SQLITE} = :{value}" if operator == "=" else f"{number} {operator} :{value}"
         return f"EXISTS ({_EACH_SQLITE.format(n=name)} WHERE {test})"
     number = "CASE WHEN e.value ~ '^-?[0-9]+([.][0-9]+)?$' THEN e.value::float8 END"
     test = f"lower(e.value) = :{value}" if operator == "=" else f"{number} {operator} :{value}"
@@ -93,56 +93,54 @@ def _match(terms: tuple[Term, ...], dialect: str) -> str | None:
     wanted: list[list[str]] = []
     unwanted: list[list[str]] = []
     for term in terms:
-        words = _WORD.findall(term.text)
-        if not words:
-            if not term.negated:
-                return None
-            continue
-        (unwanted if term.negated else wanted).append(words)
+        found = words(term.text)
+        if found:
+            (unwanted if term.negated else wanted).append(found)
+        elif not term.negated:
+            return None
     if dialect == "sqlite":
-        quoted = [" ".join(words) for words in wanted]
-        text = " AND ".join(f'"{words}"' for words in quoted)
-        for words in unwanted:
-            text = f'{text} NOT "{" ".join(words)}"' if text else text
-        return text or ("" if not unwanted else "\x00" + "\x00".join(" ".join(w) for w in unwanted))
-    parts = [" <-> ".join(words) for words in wanted] + [f"!({' <-> '.join(words)})" for words in unwanted]
-    return " & ".join(f"({part})" if "<->" in part and not part.startswith("!") else part for part in parts)
+        text = " AND ".join(f'"{" ".join(each)}"' for each in wanted)
+        for each in unwanted:
+            text = f'{text} NOT "{" ".join(each)}"' if text else text
+        return text or ("" if not unwanted else "\x00" + "\x00".join(" ".join(each) for each in unwanted))
+    parts = [f"({' <-> '.join(each)})" for each in wanted] + [f"!({' <-> '.join(each)})" for each in unwanted]
+    return " & ".join(parts)
 
 
 _FIELDS = "d.pipeline, d.kind, d.key, d.author, d.type, d.score, d.time, d.url, d.attributes"
 
 
 def _find_sqlite(
-    tx: Tx, words: str, where: list[str], values: dict[str, Any], by_rank: bool, limit: int
+    tx: Tx, matching: str, where: list[str], values: dict[str, Any], by_rank: bool, limit: int
 ) -> tuple[list[Row], int]:
-    if words.startswith("\x00"):
+    if matching.startswith("\x00"):
         # FTS5 has no query of refusals alone: take all, less what matches any of them.
-        refused = " OR ".join(f'"{part}"' for part in words[1:].split("\x00"))
+        refused = " OR ".join(f'"{part}"' for part in matching[1:].split("\x00"))
         where = [*where, "d.id NOT IN (SELECT rowid FROM documents_text WHERE documents_text MATCH :refused)"]
         values = {**values, "refused": refused}
-        words = ""
+        matching = ""
     values = {**values, "limit": limit}
-    if words:
+    if matching:
         where = [*where, "documents_text MATCH :words"]
-        values["words"] = words
+        values["words"] = matching
     condition = f"WHERE {' AND '.join(where)}" if where else ""
-    text = "FROM documents d JOIN documents_text ON documents_text.rowid = d.id" if words else "FROM documents d"
-    total = tx.sql(f"SELECT count(*) {text} {condition}", values | {"limit": None})[0][0] if True else 0
+    text = "FROM documents d JOIN documents_text ON documents_text.rowid = d.id" if matching else "FROM documents d"
+    total = tx.sql(f"SELECT count(*) {text} {condition}", values)[0][0]
     order = "ORDER BY rank" if by_rank else "ORDER BY d.time DESC, d.id DESC"
-    rank = "-bm25(documents_text, 8.0, 1.0)" if words else "0.0"
+    rank = "-bm25(documents_text, 8.0, 1.0)" if matching else "0.0"
     ids = tx.sql(f"SELECT d.id, {rank} {text} {condition} {order} LIMIT :limit", values)
     if not ids:
         return [], total
     ranks: dict[int, float] = dict(ids)
     numbers = msgspec.json.encode(list(ranks)).decode()
-    if words:
+    if matching:
         sql = (
             f"SELECT d.id, {_FIELDS}, highlight(documents_text, 0, '\x02', '\x03'), "  # noqa: S608  # constant fields
             "snippet(documents_text, 1, '\x02', '\x03', '…', 32) "
             "FROM documents_text JOIN documents d ON d.id = documents_text.rowid "
             "WHERE documents_text MATCH :words AND documents_text.rowid IN (SELECT value FROM json_each(:numbers))"
         )
-        rows = tx.sql(sql, {"words": words, "numbers": numbers})
+        rows = tx.sql(sql, {"words": matching, "numbers": numbers})
     else:
         sql = (
             f"SELECT d.id, {_FIELDS}, t.title, substr(t.text, 1, {SNIPPET_CHARS}) "  # noqa: S608  # constant fields
@@ -156,20 +154,20 @@ def _find_sqlite(
 
 
 def _find_postgres(
-    tx: Tx, words: str, where: list[str], values: dict[str, Any], by_rank: bool, limit: int
+    tx: Tx, matching: str, where: list[str], values: dict[str, Any], by_rank: bool, limit: int
 ) -> tuple[list[Row], int]:
     values = {**values, "limit": limit}
-    if words:
-        where = [*where, "d.words @@ to_tsquery('english', :words)"]
-        values["words"] = words
+    if matching:
+        where = [*where, "d.words @@ to_tsquery('tidings', :words)"]
+        values["words"] = matching
     condition = f"WHERE {' AND '.join(where)}" if where else ""
     total = tx.sql(f"SELECT count(*) FROM documents d {condition}", values)[0][0]  # noqa: S608
-    if words:
-        rank = "ts_rank('{0.1, 0.2, 0.4, 1.0}', d.words, to_tsquery('english', :words))"
+    if matching and by_rank:
+        rank = "ts_rank('{0.1, 0.2, 0.4, 1.0}', d.words, to_tsquery('tidings', :words))"
         marks = "'StartSel=\x02, StopSel=\x03, MaxWords=32, MinWords=12, FragmentDelimiter=…'"
         whole = "'StartSel=\x02, StopSel=\x03, HighlightAll=true'"
-        title = f"ts_headline('english', top.title, to_tsquery('english', :words), {whole})"
-        snippet = f"ts_headline('english', left(top.body, 20000), to_tsquery('english', :words), {marks})"
+        title = f"ts_headline('tidings', top.title, to_tsquery('tidings', :words), {whole})"
+        snippet = f"ts_headline('tidings', left(top.body, 20000), to_tsquery('tidings', :words), {marks})"
     else:
         rank, title, snippet = "0.0", "top.title", f"left(top.body, {SNIPPET_CHARS})"
     order = f"ORDER BY {rank} DESC" if by_rank else "ORDER BY d.time DESC, d.id DESC"

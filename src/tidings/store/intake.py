@@ -45,8 +45,11 @@ class IntakeLog:
     ) -> Appended:
         """Write what is new or changed, with the source's cursor (and mark), in one transaction."""
         for finding in findings:
-            if not finding.key or finding.pipeline != pipeline:
-                raise BadInput(f"a finding for {pipeline} needs a key and that pipeline, not {finding.pipeline!r}")
+            if not finding.key or "\0" in finding.key or finding.pipeline != pipeline:
+                raise BadInput(
+                    f"a finding for {pipeline} needs a key without NUL and that pipeline, "
+                    f"not {finding.key[:40]!r} of {finding.pipeline!r}"
+                )
         with self._database.transaction() as tx:
             # Ids must become visible in order: draw them only while holding the pipeline's lock.
             self._database.lock(tx, f"append:{pipeline}")

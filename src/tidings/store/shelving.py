@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -10,10 +10,13 @@ import msgspec
 from tidings.model.clock import DAY_MS, day_of
 from tidings.model.item import Finding
 from tidings.model.pipeline import Pipeline
-from tidings.model.publication import Presentation
+from tidings.model.publication import Attribute, Document, Presentation
 from tidings.store.database import Tx
+from tidings.store.words import words
 from tidings.watch.logs import event
 
+TITLE_CHARS_MAX = 1_000
+TEXT_CHARS_MAX = 200_000
 _encode = msgspec.json.Encoder(order="deterministic").encode
 
 
@@ -52,30 +55,41 @@ def _card(pipeline: Pipeline, item: int, revision: int, version: int, shown: Pre
     return (item, pipeline.name, key, shown.collection, shown.sort, _encode(shown.card), revision, version, None)
 
 
-def _put_documents(tx: Tx, pipeline: str, documents: list[tuple[int, str, str, Any]]) -> None:
+def _put_documents(tx: Tx, pipeline: str, documents: list[tuple[int, str, str, Document]]) -> None:
     if not documents:
         return
-    rows: list[tuple[Any, ...]] = [
-        (
-            i,
-            pipeline,
-            k,
-            y,
-            d.author,
-            d.type,
-            d.score,
-            d.time_ms,
-            d.url,
-            _encode(d.attributes).decode(),
-            clean(d.title),
-            clean(d.text),
+    rows: list[tuple[Any, ...]] = []
+    texts: list[tuple[Any, ...]] = []
+    for item, kind, key, d in documents:
+        attributes = _attributes(d.attributes)
+        rows.append(
+            (item, pipeline, kind, key, _bare(d.author), _bare(d.type), d.score, d.time_ms, _bare(d.url), attributes)
         )
-        for i, k, y, d in documents
-    ]
+        texts.append((item, clean(d.title), clean(d.text)))
     if _is_sqlite(tx):
-        tx.many("put_text", [(row[0], row[10], row[11]) for row in rows])
-        rows = [row[:10] for row in rows]
-    tx.many("put_document", rows)
+        tx.many("put_text", texts)
+        tx.many("put_document", rows)
+        return
+    spoken = [(" ".join(words(h[:TITLE_CHARS_MAX])), " ".join(words(t[:TEXT_CHARS_MAX]))) for _, h, t in texts]
+    tx.many("put_document", [(*row, *text[1:], *said) for row, text, said in zip(rows, texts, spoken, strict=True)])
+
+
+def _bare(text: str | None) -> str | None:
+    return None if text is None else clean(text)
+
+
+def _attributes(attributes: Mapping[str, Attribute]) -> str:
+    encoded = _encode(attributes).decode()
+    # PostgreSQL's JSON holds no NUL.
+    return encoded if "\\u0000" not in encoded else _encode(_without_nul(attributes)).decode()
+
+
+def _without_nul(value: Any) -> Any:
+    if isinstance(value, str):
+        return clean(value)
+    if isinstance(value, Mapping):
+        return {_without_nul(name): _without_nul(each) for name, each in value.items()}
+    return [_without_nul(each) for each in value] if isinstance(value, list | tuple) else value
 
 
 def _drop_documents(tx: Tx, items: list[tuple[int]]) -> None:

@@ -297,19 +297,20 @@ DELETE FROM shelf WHERE id = ANY(:id::bigint[]) RETURNING id, pipeline;
 
 -- name: shelf_entries
 -- params: pipeline key
-SELECT s.key, value, version, revision, sort, written_at
+SELECT s.key, value, version, revision, sort, written_at, s.id
 FROM unnest(:pipeline::text[], :key::text[]) AS v (p, k) JOIN shelf s ON s.pipeline = v.p AND s.key = v.k
 WHERE expires_at IS NULL OR expires_at > tidings_now();
 
 -- name: put_document
--- The words are a column here, weighed at writing.
--- params: id pipeline kind key author type score time url attributes title text
+-- The words are a column here, weighed at writing; a word between them keeps phrases from reaching into the text.
+-- params: id pipeline kind key author type score time url attributes title text title_words text_words
 INSERT INTO documents (id, pipeline, kind, key, author, type, score, time, url, attributes, title, body, words)
 SELECT i, p, k, y, a, t, s, m, u, b::jsonb, h, x,
-    setweight(to_tsvector('english', left(h, 1000)), 'A') || setweight(to_tsvector('english', left(x, 200000)), 'D')
+    setweight(to_tsvector('tidings', hw), 'A')
+        || ts_delete(setweight(to_tsvector('tidings', 'tidingsbetween ' || xw), 'D'), 'tidingsbetween')
 FROM unnest(:id::bigint[], :pipeline::text[], :kind::text[], :key::text[], :author::text[], :type::text[], :score::bigint[],
-    :time::bigint[], :url::text[], :attributes::text[], :title::text[], :text::text[])
-    AS v (i, p, k, y, a, t, s, m, u, b, h, x)
+    :time::bigint[], :url::text[], :attributes::text[], :title::text[], :text::text[], :title_words::text[],
+    :text_words::text[]) AS v (i, p, k, y, a, t, s, m, u, b, h, x, hw, xw)
 ON CONFLICT (id) DO UPDATE
 SET author = excluded.author, type = excluded.type, score = excluded.score, time = excluded.time, url = excluded.url,
     attributes = excluded.attributes, title = excluded.title, body = excluded.body, words = excluded.words;

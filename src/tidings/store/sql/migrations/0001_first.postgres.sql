@@ -143,6 +143,13 @@ CREATE INDEX shelf_expiring ON shelf (expires_at) WHERE expires_at IS NOT NULL;
 
 CREATE TABLE shelf_versions (pipeline text PRIMARY KEY, version bigint NOT NULL, changed_at bigint NOT NULL);
 
+-- Words are stemmed as SQLite stems them, and none is too common to be found.
+CREATE TEXT SEARCH DICTIONARY tidings_stem (TEMPLATE = snowball, LANGUAGE = porter);
+CREATE TEXT SEARCH CONFIGURATION tidings (PARSER = default);
+ALTER TEXT SEARCH CONFIGURATION tidings ADD MAPPING FOR asciiword, word, numword, asciihword, hword, numhword,
+    hword_asciipart, hword_part, hword_numpart, email, host, url, url_path, file, protocol, sfloat, float, int, uint, version
+    WITH tidings_stem;
+
 -- A document's id is its item's.
 CREATE TABLE documents (
     id bigint PRIMARY KEY,
