@@ -369,9 +369,28 @@ def _where(location: tuple[int | str, ...]) -> str:
     return ".".join(str(part) for part in location)
 
 
+_WORDS = {
+    "missing": "it is missing",
+    "bool_parsing": "write true or false",
+    "bool_type": "write true or false",
+    "dict_type": "write a table",
+    "float_parsing": "write a number",
+    "float_type": "write a number",
+    "int_from_float": "write a whole number",
+    "int_parsing": "write a whole number",
+    "int_type": "write a whole number",
+    "list_type": "write a list",
+    "model_attributes_type": "write a table",
+    "model_type": "write a table",
+    "string_type": "write a text",
+    "tuple_type": "write a list",
+}
+"""What pydantic says of wrong types, for people who write TOML."""
+
+
 def _what(error: Any, model: type[Any]) -> str:
     if error["type"] != "extra_forbidden":
-        return str(error["msg"]).removeprefix("Value error, ")
+        return _WORDS.get(error["type"]) or str(error["msg"]).removeprefix("Value error, ")
     for part in error["loc"][:-1]:
         field = model.model_fields.get(part)
         inner = field.annotation if field is not None else None

@@ -202,6 +202,8 @@ def test_a_backup_is_private_and_never_overwrites_unasked(database_url: str, tmp
     with pytest.raises(BadInput, match="exists already"):
         write_backup(database, tmp_path / "kept.db")
     write_backup(database, tmp_path / "kept.db", replace=True)
+    with pytest.raises(BadInput, match="is a folder"):
+        write_backup(database, tmp_path, replace=True)
     with pytest.raises(BadInput, match="cannot be written"):
         write_backup(database, tmp_path / "nowhere" / "kept.db")
     database.close()
@@ -224,7 +226,7 @@ async def test_a_restore_refuses_an_occupied_target_and_bad_backups(database_url
     with pytest.raises(BadInput, match="does not exist"):
         restore_backup(tmp_path / "none.db", target)
     (tmp_path / "text.db").write_text("This is no database, but a text that is long enough to be read as one." * 10)
-    with pytest.raises(StoreUnavailable, match="damaged or no database"):
+    with pytest.raises(StoreUnavailable, match="damaged or no backup"):
         restore_backup(tmp_path / "text.db", target)
     in_use = connect(f"sqlite:///{tmp_path / 'used.db'}")
     migrate(in_use)

@@ -51,6 +51,8 @@ def write_backup(
     database: Database, file: Path, *, replace: bool = False, progress: Progress = lambda *_: None
 ) -> Backup:
     """Write one snapshot, check it, make it durable, and only then give it its name."""
+    if file.is_dir():
+        raise BadInput(f"{file} is a folder; name a file in it")
     if file.exists() and not replace:
         raise BadInput(f"{file} exists already; name another file, or say --force")
     part = file.with_name(f"{file.name}.part")
@@ -81,12 +83,13 @@ def verify(file: Path) -> Backup:
         raise BadInput(f"{file} does not exist, or is no file")
     connection = open_read_only(file)
     try:
-        with translated(str(file)):
-            found = [str(row[0]) for row in connection.execute("PRAGMA integrity_check(1)")]
-            if found != ["ok"]:
-                raise StoreUnavailable(f"{file.name} is damaged ({found[0].splitlines()[-1]}); use another backup")
-            taken_at = _taken_at(connection, file)
-            counts = count_rows(connection)
+        found = [str(row[0]) for row in connection.execute("PRAGMA integrity_check(1)")]
+        if found != ["ok"]:
+            raise StoreUnavailable(f"{file.name} is damaged ({found[0].splitlines()[-1]}); use another backup")
+        taken_at = _taken_at(connection, file)
+        counts = count_rows(connection)
+    except (apsw.NotADBError, apsw.CorruptError):
+        raise StoreUnavailable(f"{file.name} is damaged or no backup at all; use another one") from None
     finally:
         connection.close()
     return Backup(str(file), taken_at, counts["items"], sum(counts.values()), file.stat().st_size)

@@ -9,6 +9,7 @@ import msgspec
 
 from tidings.store.database import Row, Tx
 from tidings.store.postgres import PostgresTx
+from tidings.store.shelving import write_documents
 from tidings.store.sqlite import SqliteTx
 
 BATCH = 1_000
@@ -79,10 +80,7 @@ def put_rows(tx: Tx, table: str, columns: Sequence[str], rows: list[Row]) -> Non
 
 def put_documents(tx: Tx, rows: list[Row]) -> None:
     """Write the search's documents; the full text is indexed anew."""
-    if isinstance(tx, SqliteTx):
-        tx.many("put_text", [(row[0], row[10], row[11]) for row in rows])
-        rows = [row[:10] for row in rows]
-    tx.many("put_document", rows)
+    write_documents(tx, [row[:10] for row in rows], [(row[0], row[10], row[11]) for row in rows])
 
 
 def drawn(tx: Tx, table: str) -> int:

@@ -66,6 +66,11 @@ def _put_documents(tx: Tx, pipeline: str, documents: list[tuple[int, str, str, D
             (item, pipeline, kind, key, _bare(d.author), _bare(d.type), d.score, d.time_ms, _bare(d.url), attributes)
         )
         texts.append((item, clean(d.title), clean(d.text)))
+    write_documents(tx, rows, texts)
+
+
+def write_documents(tx: Tx, rows: Sequence[tuple[Any, ...]], texts: Sequence[tuple[Any, ...]]) -> None:
+    """Write documents as they are kept: attributes by id, and (id, title, text) beside them."""
     if _is_sqlite(tx):
         tx.many("put_text", texts)
         tx.many("put_document", rows)
