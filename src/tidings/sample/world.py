@@ -132,7 +132,6 @@ class World:
                     "github_url": self.url("github"),
                     "list_url": f"{self.url('github')}{LIST_PATH}",
                     "every": 60,
-                    "reread_issues_every": 120,
                     "daily_calls": 100_000,
                 },
                 "feeds": {
