@@ -58,12 +58,13 @@ def replay(
     config: ConfigOption = None,
     from_state: Annotated[str | None, typer.Option("--from", help="The state to begin at; default the start.")] = None,
     where: Annotated[str | None, typer.Option(help="Only what this query finds.")] = None,
+    item: Annotated[int | None, typer.Option(help="Only this item, by its number.")] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only count.")] = False,
     as_json: JsonOption = False,
 ) -> None:
     """Process items again from a state, after a change of prompt or code."""
     with opened_store(config) as (store, _):
-        count = store.desk.replay(pipeline, state=from_state, query=where, actor=actor(), dry_run=dry_run)
+        count = store.desk.replay(pipeline, state=from_state, query=where, actor=actor(), dry_run=dry_run, item=item)
     if as_json:
         show_json({"items": count, "dry_run": dry_run})
         return

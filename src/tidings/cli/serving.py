@@ -62,6 +62,7 @@ async def serve_loop(
         running.capture_signals = contextlib.nullcontext  # type: ignore[assignment,method-assign]
         task = asyncio.create_task(running.serve(sockets=[listener]))
         await asyncio.wait([task, asyncio.create_task(stop.wait())], return_when=asyncio.FIRST_COMPLETED)
+        await application.close()
         running.should_exit = True
         await task
 
@@ -88,7 +89,7 @@ def parts_of(app: App, server: dict[str, Any], *, loopback: bool, is_demo: bool 
         metrics=lambda: _metrics(app),
         ready=lambda: _problems(app),
         wake=app.waker.wake_all,
-        observe=lambda route, status, seconds: app.metrics.requests.labels(route, str(status)).observe(seconds),
+        observe=app.metrics.observe_request,
         ledger=app.ledger,
         clock=app.clock,
         is_demo=is_demo,

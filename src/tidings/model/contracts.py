@@ -137,7 +137,7 @@ class Hit:
     key: str
     title: str
     snippet: str
-    """Escaped text with the found words between \\x02 and \\x03."""
+    """Plain text with the found words between \\x02 and \\x03; whoever shows it escapes it."""
     rank: float
     author: str | None
     type: str | None

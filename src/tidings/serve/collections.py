@@ -12,6 +12,7 @@ from tidings.model.clock import rfc3339
 from tidings.model.pipeline import Pipeline
 from tidings.model.publication import Collection
 from tidings.model.views import ItemView
+from tidings.serve.announced import AnnouncedShelf
 from tidings.serve.filters import parameter_of, predicate, read_position, write_cursor
 from tidings.serve.hot import Hot
 from tidings.serve.operations import CURSOR, LIMIT_MAX, Call, Operation, Parameter
@@ -32,8 +33,9 @@ class Collections:
     def __init__(self, parts: Parts) -> None:
         self._parts = parts
         self.hot = Hot(parts.executor, parts.shelf, list(parts.pipelines))
+        shelf = AnnouncedShelf(parts.shelf, parts.pipelines)
         self.readers: dict[tuple[str, str], Reader] = {
-            (name, each.name): Reader(parts.executor, parts.shelf, self.hot.freshness[name], name, each)
+            (name, each.name): Reader(parts.executor, shelf, self.hot.freshness[name], name, each)
             for name, pipeline in parts.pipelines.items()
             for each in pipeline.collections
         }
@@ -79,7 +81,7 @@ class Collections:
                 "read",
                 partial(self._list, reader),
                 f"List {collection.title.lower()}",
-                help=f"Newest first, from the shelf. {_about_facets(collection)}".strip(),
+                help=_about(pipeline, collection),
                 tag=pipeline.name,
                 parameters=(*(parameter_of(each) for each in collection.filters), limit_of(collection), CURSOR),
                 answer=listing_schema(collection),
@@ -190,9 +192,13 @@ def _counts_schema(collection: Collection, facet: str) -> dict[str, Any]:
     return {"type": "object", "properties": declared, "additionalProperties": {"type": "integer"}}
 
 
-def _about_facets(collection: Collection) -> str:
-    names = " and ".join(f"`{facet}_counts`" for facet in collection.facets)
-    return f"{names} count over the whole collection, whatever the filters." if names else ""
+def _about(pipeline: Pipeline, collection: Collection) -> str:
+    said = ["Newest first, from the shelf."]
+    if names := " and ".join(f"`{facet}_counts`" for facet in collection.facets):
+        said.append(f"{names} count over the whole collection, whatever the filters.")
+    if collection.kind in pipeline.announce:
+        said.append("`announced` tells on which channels and when each was announced.")
+    return " ".join(said)
 
 
 def _id(collection: Collection) -> str:

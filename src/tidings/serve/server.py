@@ -45,7 +45,7 @@ log = logging.getLogger("tidings.serve")
 ShowProblem = Callable[[Request, Problem, Caller], Awaitable[Reply]]
 
 
-def build(parts: Parts) -> Starlette:
+def build(parts: Parts) -> Application:
     """Put the server together."""
     access = Access(parts)
     collections = Collections(parts)

@@ -137,7 +137,12 @@ class PostgresDatabase:
 
     @contextmanager
     def reading(self) -> Iterator[Tx]:
-        """Open one snapshot from the readers' pool."""
+        """Open one snapshot from the readers' pool; inside a writing transaction, look through that."""
+        writing: PostgresTx | None = getattr(self._local, "writing", None)
+        if writing is not None:
+            with translated():
+                yield writing
+            return
         with self._open(self._readers, "reading") as tx:
             yield tx
 

@@ -96,5 +96,5 @@ class ShelfStore:
 
 
 def _entry(row: Row) -> ShelfEntry:
-    key, value, version, revision, sort, written_at = row
-    return ShelfEntry(key, bytes(value), version, revision, sort, written_at)
+    key, value, version, revision, sort, written_at, item = row
+    return ShelfEntry(key, bytes(value), version, revision, sort, written_at, item if item > 0 else None)

@@ -64,6 +64,7 @@ class SqliteDatabase:
         self._offset_ms = int(os.environ.get("TIDINGS_CLOCK_OFFSET_MS", "0"))
         self._turn = threading.RLock()
         self._depth = 0
+        self._writing = 0
         self._local = threading.local()
         self._opened: list[apsw.Connection] = []
         self._pid = os.getpid()
@@ -109,6 +110,7 @@ class SqliteDatabase:
                 self._refuse_undone()
             self._writer.execute(opening)
             self._depth += 1
+            self._writing = threading.get_ident()
             try:
                 try:
                     yield self._writer_tx
@@ -128,7 +130,10 @@ class SqliteDatabase:
 
     @contextmanager
     def reading(self) -> Iterator[Tx]:
-        """Open one snapshot on this thread's own connection."""
+        """Open one snapshot on this thread's own connection; inside a writing transaction, look through that."""
+        if self._depth and self._writing == threading.get_ident():
+            yield self._writer_tx
+            return
         connection = getattr(self._local, "connection", None)
         with translated(self.path):
             if connection is None:

@@ -41,7 +41,15 @@ class Metrics:
         self.requests = Histogram(
             "tidings_api_request_duration_seconds", "API requests", ["route", "status"], registry=r, buckets=_SECONDS
         )
+        self._routes: dict[tuple[str, int], Histogram] = {}
         Gauge("tidings_build_info", "Version", ["version"], registry=r).labels(version).set(1)
+
+    def observe_request(self, route: str, status: int, seconds: float) -> None:
+        """Note one API request; looking a label up costs more than counting, so each is looked up once."""
+        child = self._routes.get((route, status))
+        if child is None:
+            child = self._routes[route, status] = self.requests.labels(route, str(status))
+        child.observe(seconds)
 
     def observe_status(self, status: StatusView) -> None:
         """Set the gauges that the store knows."""

@@ -67,6 +67,8 @@ class ItemCard(msgspec.Struct, frozen=True, gc=False, omit_defaults=True, kw_onl
 
     id: int
     type: str
+    state: str
+    """Where it stands in the workflow; what is shown is completed."""
     by: str | None = None
     time: int | None = None
     """Unix seconds, as the Firebase API has it."""

@@ -29,6 +29,7 @@ def present(key: str, body: Body) -> Presentation:
     card = ItemCard(
         id=body.id,
         type=body.type or "",
+        state="completed",
         by=body.by,
         time=body.time,
         published_at=None if body.time is None else moment(body.time),
@@ -54,6 +55,7 @@ def _place(body: Body) -> ItemCard:
     return ItemCard(
         id=body.id,
         type=body.type or "",
+        state="completed",
         time=body.time,
         published_at=None if body.time is None else moment(body.time),
         kids=body.kids or (),
@@ -131,6 +133,7 @@ ITEMS = Collection(
     example=ItemCard(
         id=9000001,
         type="story",
+        state="completed",
         by="tarnwick",
         time=1790000000,
         published_at="2026-09-21T14:13:20Z",

@@ -388,27 +388,27 @@ DELETE FROM shelf WHERE pipeline = :pipeline AND key = :key;
 DELETE FROM shelf WHERE expires_at IS NOT NULL AND expires_at <= tidings_now() RETURNING id, pipeline;
 
 -- name: shelf_entry
-SELECT key, value, version, revision, sort, written_at FROM shelf
+SELECT key, value, version, revision, sort, written_at, id FROM shelf
 WHERE pipeline = :pipeline AND key = :key AND (expires_at IS NULL OR expires_at > tidings_now());
 
 -- name: shelf_entries
 -- params: pipeline key
-SELECT key, value, version, revision, sort, written_at FROM shelf
+SELECT key, value, version, revision, sort, written_at, id FROM shelf
 WHERE pipeline = :pipeline AND key = :key AND (expires_at IS NULL OR expires_at > tidings_now());
 
 -- name: shelf_newest
-SELECT key, value, version, revision, sort, written_at FROM shelf
+SELECT key, value, version, revision, sort, written_at, id FROM shelf
 WHERE pipeline = :pipeline AND collection = :collection AND (expires_at IS NULL OR expires_at > tidings_now())
 ORDER BY sort DESC, key DESC LIMIT :limit;
 
 -- name: shelf_newest_after
-SELECT key, value, version, revision, sort, written_at FROM shelf
+SELECT key, value, version, revision, sort, written_at, id FROM shelf
 WHERE pipeline = :pipeline AND collection = :collection AND (sort, key) < (:sort, :key)
     AND (expires_at IS NULL OR expires_at > tidings_now())
 ORDER BY sort DESC, key DESC LIMIT :limit;
 
 -- name: shelf_prefix
-SELECT key, value, version, revision, sort, written_at FROM shelf
+SELECT key, value, version, revision, sort, written_at, id FROM shelf
 WHERE pipeline = :pipeline AND key >= :prefix AND key < :prefix_end AND (expires_at IS NULL OR expires_at > tidings_now())
 ORDER BY key LIMIT :limit;
 

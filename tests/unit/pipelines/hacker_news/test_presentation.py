@@ -22,6 +22,7 @@ def test_a_story_has_a_card_with_the_names_of_the_api():
     assert msgspec.to_builtins(shown.card) == {
         "id": 100,
         "type": "story",
+        "state": "completed",
         "by": "someone",
         "time": 1_700_000_000,
         "published_at": "2023-11-14T22:13:20Z",
@@ -69,6 +70,7 @@ def test_a_deleted_item_keeps_its_place_and_loses_its_words():
     assert msgspec.to_builtins(shown.card) == {
         "id": 100,
         "type": "comment",
+        "state": "completed",
         "time": 1_700_000_000,
         "published_at": "2023-11-14T22:13:20Z",
         "kids": (105,),
