@@ -7,6 +7,8 @@ from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+import msgspec
+
 from tidings.model.backoff import RetryPolicy
 from tidings.model.errors import Misconfigured
 from tidings.model.outcome import Outcome, Verdict
@@ -20,8 +22,7 @@ Trigger = Literal["automatic", "manual", "scheduled"]
 scheduled: by a person, or by the engine at the time the item asked to be woken (`Advance.due_at`)."""
 
 
-@dataclass(slots=True)
-class Work:
+class Work(msgspec.Struct):
     """What a criterion or a processor sees of one item: a snapshot under lease."""
 
     pipeline: str
@@ -35,7 +36,7 @@ class Work:
     body: Any
     accepted: Any = None
     """The body readers see, or None."""
-    related: dict[str, Any] = field(default_factory=dict)
+    related: dict[str, Any] = msgspec.field(default_factory=dict)
     """Prefetched bodies by ref; a missing item is absent."""
     error: str | None = None
     """Why the engine performs a failure transition."""

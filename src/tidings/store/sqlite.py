@@ -5,32 +5,38 @@ from __future__ import annotations
 import os
 import threading
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Literal
 
 import apsw
 
+from tidings.model.clock import SystemClock
 from tidings.model.errors import Misconfigured, StoreUnavailable
 from tidings.store.database import Durability, Row, Tx
 from tidings.store.statements import load
 
 OLDEST_SAFE = (3, 51, 3)
 """Older ones carry the WAL-reset bug, which can corrupt the file."""
+_CLOCK = SystemClock()
 
 
 class SqliteTx:
     """A transaction on one connection."""
 
-    def __init__(self, connection: apsw.Connection) -> None:
+    def __init__(self, connection: apsw.Connection, now_ms: Callable[[], int] = _CLOCK.now_ms) -> None:
         self.connection = connection
+        self._now_ms = now_ms
         self._statements = load("sqlite")
 
     def all(self, name: str, /, **values: Any) -> list[Row]:
         """Run a named statement and return its rows."""
         statement = self._statements[name]
-        return list(self.connection.execute(statement.text, [values[p] for p in statement.params]))
+        bound = [values[p] for p in statement.params]
+        if statement.takes_now:
+            bound.append(self._now_ms())
+        return list(self.connection.execute(statement.text, bound))
 
     def one(self, name: str, /, **values: Any) -> Row | None:
         """Run a named statement and return its first row."""
@@ -43,8 +49,12 @@ class SqliteTx:
         return self.connection.changes()
 
     def many(self, name: str, /, rows: Iterable[Sequence[Any]]) -> list[Row]:
-        """Run a batch statement once for each row; return all it returned, in order."""
-        return list(self.connection.executemany(self._statements[name].text, rows))
+        """Run a batch statement once for each row; return all it returned, in order. Time stands still meanwhile."""
+        statement = self._statements[name]
+        if statement.takes_now:
+            now = (self._now_ms(),)
+            rows = [(*row, *now) for row in rows]
+        return list(self.connection.executemany(statement.text, rows))
 
     def sql(self, text: str, values: Mapping[str, Any]) -> list[Row]:
         """Run composed SQL with bound values."""
@@ -72,7 +82,7 @@ class SqliteDatabase:
         self._hints: apsw.Connection | None = None
         with translated(path):
             self._writer = self._open()
-            self._writer_tx = SqliteTx(self._writer)
+            self._writer_tx = SqliteTx(self._writer, self._now_ms)
 
     def _open(self) -> apsw.Connection:
         if self._pid != os.getpid():
@@ -138,7 +148,7 @@ class SqliteDatabase:
         with translated(self.path):
             if connection is None:
                 connection = self._local.connection = self._open()
-                self._local.tx = SqliteTx(connection)
+                self._local.tx = SqliteTx(connection, self._now_ms)
                 connection.execute("PRAGMA query_only = 1")
             if connection.in_transaction:
                 yield self._local.tx

@@ -81,7 +81,9 @@ CREATE TABLE items (
 );
 CREATE INDEX items_due ON items (pipeline, lane, priority, due_at, id) WHERE due_at IS NOT NULL AND lease_until IS NULL;
 CREATE INDEX items_leased ON items (lease_until) WHERE lease_until IS NOT NULL;
-CREATE INDEX items_stuck ON items (standing, pipeline, cause) WHERE standing IN ('dead', 'parked', 'rejected');
+-- Spelled out: SQLite would build the list of an IN anew for every row that is written.
+CREATE INDEX items_stuck ON items (standing, pipeline, cause)
+    WHERE standing = 'dead' OR standing = 'parked' OR standing = 'rejected';
 
 CREATE TABLE bodies (item INTEGER NOT NULL, revision INTEGER NOT NULL, body BLOB NOT NULL);
 CREATE UNIQUE INDEX bodies_by_item ON bodies (item, revision);
