@@ -22,14 +22,15 @@ ARGUMENTS = (
 NAMES = ("chromium", "chromium-browser", "google-chrome")
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
     with Served(tmp_path_factory.mktemp("browser"), works=True) as served:
         yield served
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def chromium() -> Iterator[Browser]:
+    # While it is open an event loop runs in this thread, and no asynchronous test could start one: not for the session.
     path = next((found for name in NAMES if (found := shutil.which(name))), None)
     if path is None:
         if os.environ.get("CI"):
