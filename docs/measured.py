@@ -30,8 +30,8 @@ def table(rows: list[dict[str, Any]]) -> str:
     shown = [row for row in rows if not row["what"].startswith(LEFT_OUT) and row.get("value") is not None]
     pages = [row for row in rows if row["what"].startswith("page ")]
     lines = [
-        f"`make bench` on {cores} cores ({platform.machine()}, Python {platform.python_version()}), of which other work "
-        f"used {busy:.1f} meanwhile. The *floor* is",
+        f"`make bench` on {cores} cores ({platform.machine()}, Python {platform.python_version()}), of which "
+        f"other work used {busy:.1f} meanwhile. The *floor* is",
         "the same work written by hand for this one purpose, in the same run; of summaries and judgments it is merely",
         "splitting the text, of memory the limit we set ourselves.",
         "",
