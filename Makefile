@@ -35,7 +35,7 @@ run: install ## start the sample world: http://127.0.0.1:8000
 	@$(BIN)/python -m tidings demo --port $(PORT)
 
 test: $(VENV)/.dev ## run the whole test suite, on real SQLite and real PostgreSQL
-	@$(BIN)/python -m pytest
+	@$(BIN)/python -m pytest -n 2 --dist loadfile
 
 storm: $(VENV)/.dev ## the slow proofs at their full size: races, kill storms, restarts
 	@TIDINGS_STORM=full $(BIN)/python -m pytest -m slow

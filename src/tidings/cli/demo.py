@@ -18,7 +18,7 @@ from tidings.app import App, run_loops
 from tidings.cli.output import console, fail, say, show_json, show_table
 from tidings.cli.running import loops_for
 from tidings.cli.sample_config import write_config
-from tidings.cli.shared import JsonOption, stop_on_signals
+from tidings.cli.shared import JsonOption, run_fast, stop_on_signals
 from tidings.config import DEFAULT_FILE, Server, check
 from tidings.model.errors import TidingsError
 from tidings.net.client import Limits
@@ -57,7 +57,7 @@ def demo(
     if keep is not None:
         _prepare(keep)
     try:
-        report = asyncio.run(_run(keep, port, once=once, quiet=as_json))
+        report = run_fast(_run(keep, port, once=once, quiet=as_json))
     except TidingsError as error:
         fail(str(error), 1)
     if not once:
