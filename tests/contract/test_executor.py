@@ -124,8 +124,7 @@ async def test_a_commit_that_fails_answers_nobody(ground: Ground) -> None:
         after = asyncio.create_task(executor.write(note, ground, "after"))
         await asyncio.sleep(0)
         door.open.set()
-        answers = await asyncio.gather(before, bad, after, return_exceptions=True)
-        await holding
+        _, *answers = await asyncio.gather(holding, before, bad, after, return_exceptions=True)
 
         assert isinstance(answers[1], Exception)
         answered = {name for name, answer in zip(("before", "bad", "after"), answers, strict=True) if answer is None}

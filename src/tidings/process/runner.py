@@ -20,7 +20,7 @@ from tidings.model.outcome import Advance, Outcome, Postpone, Reject
 from tidings.model.pipeline import Pipeline
 from tidings.model.publication import Notice, Presentation
 from tidings.model.settlement import Settlement
-from tidings.model.workflow import STEPS_MAX, Transition, Work, Workflow, name_of
+from tidings.model.workflow import STEPS_MAX, Prefetch, Transition, Work, Workflow, name_of
 
 DEADLINE_SHARE = 0.9
 MISCONFIGURED_PARK_SECONDS = 900.0
@@ -74,6 +74,14 @@ class Runner:
             for p in pipelines.values()
             for kind, w in p.workflows.items()
         }
+        self._prefetching: dict[tuple[str, str, str], Prefetch] = {
+            (p.name, kind, state): transition.prefetch
+            for p in pipelines.values()
+            for kind, w in p.workflows.items()
+            for state in w.states
+            for transition in reversed(w.next_from(state))
+            if transition.prefetch is not None
+        }
 
     def workflow_of(self, lease: Lease) -> Workflow | None:
         """Return the workflow a lease's item follows, or None for a kind nobody here knows."""
@@ -85,16 +93,15 @@ class Runner:
         workflow = self.workflow_of(lease)
         return workflow is not None and any(not t.is_pure for t in workflow.next_from(lease.state))
 
-    def prefetches(self, lease: Lease) -> tuple[Work, list[str]] | None:
+    @property
+    def has_prefetches(self) -> bool:
+        """Tell whether any transition at all asks for other items."""
+        return bool(self._prefetching)
+
+    def prefetches(self, lease: Lease) -> list[str]:
         """Return the refs an attempt needs of other items, where its transition declares any."""
-        workflow = self.workflow_of(lease)
-        if workflow is None:
-            return None
-        for transition in workflow.next_from(lease.state):
-            if transition.prefetch is not None:
-                work = self._work(lease, 0)
-                return work, list(transition.prefetch(work))
-        return None
+        prefetch = self._prefetching.get((lease.pipeline, lease.kind, lease.state))
+        return list(prefetch(self._work(lease, 0))) if prefetch is not None else []
 
     def decode_all(self, pipeline: str, bodies: Mapping[str, bytes]) -> dict[str, Any]:
         """Decode bodies of other items by ref; one that cannot be read is absent, as a missing item is."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -88,6 +89,7 @@ class Worker:
         self._running: dict[int, tuple[Lease, float]] = {}
         self._tasks: set[asyncio.Task[None]] = set()
         self._settling: asyncio.Queue[Settlement] = asyncio.Queue()
+        self._settles = asyncio.Semaphore(1)
         self._cpu = ThreadPoolExecutor(BATCHES_IN_FLIGHT, thread_name_prefix="pure")
         self._seldom = Seldom()
         self._stop = asyncio.Event()
@@ -276,11 +278,16 @@ class Worker:
 
     async def _run_batch(self, leases: list[Lease], slots: asyncio.Semaphore) -> None:
         """Carry a batch through its pure transitions in a thread, and settle it as one."""
+        has_place = True
         try:
             related = await self._prefetch(leases)
             loop = asyncio.get_running_loop()
             settlements = await loop.run_in_executor(self._cpu, self._run_pure, leases, related)
-            await self._settle(settlements)
+            async with self._settles:
+                # The next batch is claimed while this one is settled: on SQLite both share one COMMIT.
+                has_place = False
+                slots.release()
+                await self._settle(settlements)
         except asyncio.CancelledError:
             raise  # the drain gives the leases back
         except BaseException:
@@ -289,11 +296,14 @@ class Worker:
         else:
             self._forget(leases)
         finally:
-            slots.release()
+            if has_place:
+                slots.release()
 
-    def _forget(self, leases: list[Lease]) -> None:
-        for lease in leases:
-            self._running.pop(lease.id, None)
+    def _forget(self, closed: Sequence[Lease | Settlement]) -> None:
+        for each in closed:
+            # The next claim may have been answered already, with the same item in its next state.
+            if (held := self._running.get(each.id)) is not None and held[0].token == each.token:
+                del self._running[each.id]
 
     def _run_pure(self, leases: list[Lease], related: Mapping[int, Related]) -> list[Settlement]:
         run, seconds = self._runner.run_pure, self._lease_seconds
@@ -309,13 +319,15 @@ class Worker:
         except asyncio.CancelledError:
             raise
         except BaseException:
-            self._running.pop(lease.id, None)
+            self._forget([lease])
             raise
         finally:
             slots.release()
 
     async def _prefetch(self, leases: list[Lease]) -> dict[int, Related]:
         found: dict[int, Related] = {}
+        if not self._runner.has_prefetches:
+            return found
         wanted: dict[str, dict[int, list[str]]] = {}
         for lease in leases:
             try:
@@ -323,8 +335,8 @@ class Worker:
             except Exception as error:  # noqa: BLE001  # the item's own attempt fails with it, and no other
                 found[lease.id] = error
                 continue
-            if asked is not None and asked[1]:
-                wanted.setdefault(lease.pipeline, {})[lease.id] = asked[1]
+            if asked:
+                wanted.setdefault(lease.pipeline, {})[lease.id] = asked
         for pipeline, by_lease in wanted.items():
             refs = sorted({name for names in by_lease.values() for name in names})
             bodies = await self._executor.read(self._items.prefetch, pipeline, refs)
@@ -344,8 +356,8 @@ class Worker:
             except Exception as error:  # noqa: BLE001  # the leases run out and are swept; the loop lives on
                 self._seldom.event("attempt lost", error=describe(error))
             finally:
-                for settlement in batch:
-                    self._running.pop(settlement.id, None)
+                self._forget(batch)
+                for _ in batch:
                     self._settling.task_done()
 
     async def _settle(self, batch: list[Settlement]) -> None:
@@ -388,13 +400,14 @@ class Worker:
         return [s for s in batch if s.id not in closed]
 
     def _report(self, batch: list[Settlement], stale: frozenset[int]) -> None:
-        counts: dict[str, dict[str, int]] = {}
-        for settlement in batch:
-            ended = "stale" if settlement.id in stale else settlement.ended
-            of = counts.setdefault(settlement.pipeline, {})
-            of[ended] = of.get(ended, 0) + 1
-        for pipeline, of in counts.items():
-            finished = sum(1 for s in batch if s.pipeline == pipeline and s.standing == "done" and s.id not in stale)
+        kinds = Counter([(s.pipeline, s.ended, s.standing == "done", s.presents) for s in batch if s.id not in stale])
+        kinds.update((s.pipeline, "stale", False, False) for s in batch if stale and s.id in stale)
+        for pipeline in dict.fromkeys(kind[0] for kind in kinds):
+            mine = [(ended, done, count) for (name, ended, done, _), count in kinds.items() if name == pipeline]
+            of: dict[str, int] = {}
+            for ended, _, count in mine:
+                of[ended] = of.get(ended, 0) + count
+            finished = sum(count for _, done, count in mine if done)
             event("settled", pipeline=pipeline, processed=sum(of.values()), finished=finished, **of)
             self._count(f"settled:{pipeline}", sum(of.values()))
             self._count(f"finished:{pipeline}", finished)
@@ -402,7 +415,7 @@ class Worker:
                 for ended, count in of.items():
                     self._metrics.items.labels(pipeline, ended).inc(count)
         if self._metrics is not None:
-            self._metrics.shelf_writes.inc(sum(1 for s in batch if s.presents and s.id not in stale))
+            self._metrics.shelf_writes.inc(sum(count for (_, _, _, shown), count in kinds.items() if shown))
 
     def _count(self, series: str, count: int) -> None:
         """Count per minute, under this process's own name: no two workers ever write the same row."""

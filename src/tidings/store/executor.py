@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import queue
 import threading
+import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -14,6 +15,7 @@ from tidings.store.database import Contention, Database
 
 T = TypeVar("T")
 GROUP_MAX = 64
+GROUP_SECONDS = 0.05
 TRIES_MAX = 5
 
 
@@ -63,30 +65,28 @@ class StoreExecutor:
 
     def _write_groups(self) -> None:
         while (first := self._waiting.get()) is not None:
-            group = [first]
-            ends = False
-            while len(group) < GROUP_MAX:
-                try:
-                    call = self._waiting.get_nowait()
-                except queue.Empty:
-                    break
-                if call is None:
-                    ends = True
-                    break
-                group.append(call)
-            self._write(group)
-            if ends:
+            if not self._write(first):
                 return
 
-    def _write(self, group: list[_Call]) -> None:
+    def _write(self, first: _Call) -> bool:
+        """Run a call, and those that wait or arrive meanwhile, in one transaction; False once told to end."""
+        group: list[_Call] = []
         answers: list[tuple[_Call, Any, BaseException | None]] = []
+        call: _Call | None = first
+        until = time.monotonic() + GROUP_SECONDS
         try:
             with self._database.transaction():
-                answers.extend(self._answer(call) for call in group)
+                while call is not None:
+                    group.append(call)
+                    answers.append(self._answer(call))
+                    if len(group) == GROUP_MAX or time.monotonic() > until or self._waiting.empty():
+                        break
+                    call = self._waiting.get()
         except BaseException as error:  # noqa: BLE001  # the COMMIT failed: nobody's call is durable
-            answers = [(call, None, error) for call in group]
-        for call, value, failure in answers:
-            call.loop.call_soon_threadsafe(_resolve, call.future, value, failure)
+            answers = [(each, None, error) for each in group or [first]]
+        for each, value, failure in answers:
+            each.loop.call_soon_threadsafe(_resolve, each.future, value, failure)
+        return call is not None
 
     def _answer(self, call: _Call) -> tuple[_Call, Any, BaseException | None]:
         """Run one call in a savepoint of its own, so that its failure undoes nothing of its neighbors'."""

@@ -47,7 +47,7 @@ class ItemStore:
         asked = {"pipeline": pipeline, "lane": lane, "owner": owner, "lease_ms": round(lease_seconds * 1000)}
         with self._database.transaction() as tx:
             if in_order:
-                return self._leases(tx, pipeline, lane, tx.all("claim_in_order", **asked, limit=limit))
+                return _leases(pipeline, lane, tx.all("claim_in_order", **asked, limit=limit))
             rows: list[Row] = []
             for priority in PRIORITIES:
                 wanted = limit - share - len(rows)
@@ -57,7 +57,7 @@ class ItemStore:
                 for priority in reversed(PRIORITIES):
                     if len(rows) < limit:
                         rows += tx.all("claim_oldest_items", **asked, priority=priority, limit=limit - len(rows))
-            return self._leases(tx, pipeline, lane, rows)
+            return _leases(pipeline, lane, rows)
 
     def _oldest_share(self, pipeline: str, lane: str, limit: int) -> int:
         """Return how many of a claim go to the oldest; what small claims cannot give is owed to the next ones."""
@@ -65,32 +65,6 @@ class ItemStore:
         share = min(limit, int(owed + 1e-9))
         self._owed[pipeline, lane] = owed - share
         return share
-
-    def _leases(self, tx: Tx, pipeline: str, lane: str, rows: list[Row]) -> list[Lease]:
-        if self._database.dialect == "sqlite" and rows:
-            rows = _with_bodies(tx, rows)
-        return [
-            Lease(
-                i,
-                pipeline,
-                k,
-                y,
-                s,
-                t,
-                a,
-                v,
-                r,
-                n,
-                u,
-                f,
-                lost,
-                since,
-                bytes(body or b"null"),
-                bytes(old) if old else None,
-                lane,
-            )
-            for i, k, y, s, t, a, v, r, n, u, f, lost, since, _, body, old in rows
-        ]
 
     def heartbeat(self, leases: Sequence[tuple[int, int]], lease_seconds: float) -> set[int]:
         """Prolong leases (id, token) that still hold; return their ids."""
@@ -126,6 +100,9 @@ class ItemStore:
 
     def _write_effects(self, tx: Tx, held: list[Settlement]) -> int:
         tx.many("insert_journal", [_journal(s) for s in held])
+        held = [s for s in held if s.body is not None or s.presents or s.accepts or s.links is not None or s.children]
+        if not held:
+            return 0
         if bodies := [(s.id, s.revision, s.body) for s in held if s.body is not None]:
             tx.many("replace_body", bodies)
         if outdated := [(s.id,) for s in held if s.accepts and s.revision > 1]:
@@ -256,6 +233,13 @@ class ItemStore:
         return [JournalRow(*row[:11], _steps(row[11]) if row[11] else []) for row in rows]  # type: ignore[call-arg]
 
 
+def _leases(pipeline: str, lane: str, rows: list[Row]) -> list[Lease]:
+    return [
+        Lease(i, pipeline, k, y, s, t, a, v, r, n, u, f, lost, since, body or b"null", old, lane)
+        for i, k, y, s, t, a, v, r, n, u, f, lost, since, _, body, old in rows
+    ]
+
+
 def _lookups(tx: Tx, asked: list[tuple[Any, ...]]) -> list[Row]:
     # FOR UPDATE has no place in a read-only snapshot, so PostgreSQL reads by the plain statement.
     rows = []
@@ -264,16 +248,6 @@ def _lookups(tx: Tx, asked: list[tuple[Any, ...]]) -> list[Row]:
         if row is not None:
             rows.append((number, row[0], row[4], row[15], row[16]))
     return rows
-
-
-def _with_bodies(tx: Tx, rows: list[Row]) -> list[Row]:
-    asked = [(row[0], row[6]) for row in rows]
-    asked += [(row[0], row[13]) for row in rows if row[13] is not None and row[13] != row[6]]
-    bodies = {(item, revision): body for item, revision, body in tx.many("read_bodies", asked)}
-    return [
-        (*row, bodies.get((row[0], row[6])), bodies.get((row[0], row[13])) if row[13] != row[6] else None)
-        for row in rows
-    ]
 
 
 def _guarded(s: Settlement) -> tuple[Any, ...]:

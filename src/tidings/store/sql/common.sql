@@ -135,7 +135,10 @@ SET lease_owner = :owner, lease_token = lease_token + 1, lease_until = tidings_n
 FROM due
 WHERE items.id = due.id
 RETURNING items.id, kind, key, state, lease_token, attempts, revision, priority, tidings_now(), lease_until,
-    failing_since, lost_leases, state_since, accepted_revision;
+    failing_since, lost_leases, state_since, accepted_revision,
+    (SELECT body FROM bodies WHERE item = items.id AND bodies.revision = items.revision),
+    (SELECT body FROM bodies WHERE item = items.id AND bodies.revision = items.accepted_revision
+        AND items.accepted_revision <> items.revision);
 
 -- name: claim_oldest_items
 -- The oldest's share of a claim.
@@ -151,7 +154,10 @@ SET lease_owner = :owner, lease_token = lease_token + 1, lease_until = tidings_n
 FROM due
 WHERE items.id = due.id
 RETURNING items.id, kind, key, state, lease_token, attempts, revision, priority, tidings_now(), lease_until,
-    failing_since, lost_leases, state_since, accepted_revision;
+    failing_since, lost_leases, state_since, accepted_revision,
+    (SELECT body FROM bodies WHERE item = items.id AND bodies.revision = items.revision),
+    (SELECT body FROM bodies WHERE item = items.id AND bodies.revision = items.accepted_revision
+        AND items.accepted_revision <> items.revision);
 
 -- name: claim_in_order
 -- Lease up to :limit due items of a lane by age alone.
@@ -167,7 +173,10 @@ SET lease_owner = :owner, lease_token = lease_token + 1, lease_until = tidings_n
 FROM due
 WHERE items.id = due.id
 RETURNING items.id, kind, key, state, lease_token, attempts, revision, priority, tidings_now(), lease_until,
-    failing_since, lost_leases, state_since, accepted_revision;
+    failing_since, lost_leases, state_since, accepted_revision,
+    (SELECT body FROM bodies WHERE item = items.id AND bodies.revision = items.revision),
+    (SELECT body FROM bodies WHERE item = items.id AND bodies.revision = items.accepted_revision
+        AND items.accepted_revision <> items.revision);
 
 -- name: read_bodies
 -- params: item revision
