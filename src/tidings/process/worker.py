@@ -410,7 +410,9 @@ class Worker:
             finished = sum(count for _, done, count in mine if done)
             event("settled", pipeline=pipeline, processed=sum(of.values()), finished=finished, **of)
             self._count(f"settled:{pipeline}", sum(of.values()))
-            self._count(f"finished:{pipeline}", finished)
+            self._count(
+                f"published:{pipeline}", sum(n for (p, _, _, shown), n in kinds.items() if shown and p == pipeline)
+            )
             if self._metrics is not None:
                 for ended, count in of.items():
                     self._metrics.items.labels(pipeline, ended).inc(count)

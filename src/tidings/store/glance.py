@@ -126,7 +126,7 @@ class Glance:
             oldest_due_seconds=round(oldest[0] / 1000, 1) if oldest and oldest[0] is not None else None,
             intake=IntakeView(unmerged, checkpoint, total),
             settled_last_hour=round(sum(p.value for p in self.points(f"settled:{name}", since_ms=now - HOUR_MS))),
-            published_last_hour=round(sum(p.value for p in self.points(f"finished:{name}", since_ms=now - HOUR_MS))),
+            published_last_hour=round(sum(p.value for p in self.points(f"published:{name}", since_ms=now - HOUR_MS))),
             last_processed_at=max((row[7] for row in counts), default=None),
             last_discovery_at=max((s.last_success_at for s in mine if s.last_success_at), default=None),
             deliveries=dict(deliveries),
@@ -207,7 +207,7 @@ class Glance:
     def points(self, series: str, *, since_ms: int) -> list[Point]:
         """Return a series of low-resolution history; what workers count each for themselves is added up."""
         with self._database.reading() as tx:
-            if series.startswith(("settled:", "finished:")):
+            if series.startswith(("settled:", "published:")):
                 asked = {"prefix": f"{series}:", "prefix_end": f"{series};", "since": since_ms}
                 return [Point(at, float(value)) for at, value in tx.all("counted_since", **asked)]
             if series.startswith("found:"):

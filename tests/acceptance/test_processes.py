@@ -1,0 +1,206 @@
+"""Real processes race, are killed and are stopped; nothing is lost and nothing is settled twice."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import random
+import signal
+import sys
+from collections import Counter
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import pytest
+from tests.example import pipeline, thing
+
+from tidings.store.database import Database, connect
+from tidings.store.migrate import migrate
+from tidings.store.store import Store, open_store
+
+ROOT = Path(__file__).resolve().parents[2]
+FULL = os.environ.get("TIDINGS_STORM") == "full"
+RACE_ITEMS = 5_000 if FULL else 1_000
+STORM_ITEMS, STORM_KILLS, STORM_WORKERS = (5_000, 100, 4) if FULL else (2_000, 24, 3)
+STOPS = 40 if FULL else 8
+SECONDS_MAX = 900 if FULL else 150
+
+pytestmark = pytest.mark.slow
+
+
+class Process:
+    """One process of `tests.things_process`."""
+
+    def __init__(self, process: asyncio.subprocess.Process) -> None:
+        self._process = process
+        self.owner = ""
+        self.said: list[str] = []
+        self._reading = asyncio.create_task(self._read())
+
+    async def _read(self) -> None:
+        assert self._process.stdout is not None
+        async for line in self._process.stdout:
+            text = line.decode().strip()
+            if text.startswith("ready "):
+                self.owner = text.removeprefix("ready ")
+            else:
+                self.said.append(text)
+
+    @property
+    def is_alive(self) -> bool:
+        return self._process.returncode is None
+
+    def send(self, number: signal.Signals) -> None:
+        with contextlib.suppress(ProcessLookupError):
+            self._process.send_signal(number)
+
+    async def ended(self) -> int:
+        code = await self._process.wait()
+        await self._reading
+        return code
+
+
+@asynccontextmanager
+async def started(*words: str) -> AsyncIterator[Process]:
+    process = Process(
+        await asyncio.create_subprocess_exec(
+            sys.executable,
+            "-m",
+            "tests.things_process",
+            *words,
+            cwd=ROOT,
+            env={**os.environ, "PYTHONPATH": f"{ROOT / 'src'}"},
+            stdout=asyncio.subprocess.PIPE,
+        )
+    )
+    try:
+        yield process
+    finally:
+        process.send(signal.SIGKILL)
+        await process.ended()
+
+
+async def until(holds: Callable[[], bool], seconds: float = SECONDS_MAX) -> None:
+    """Wait for a condition."""
+    async with asyncio.timeout(seconds):
+        while not holds():  # noqa: ASYNC110  # the fact is in the database
+            await asyncio.sleep(0.05)
+
+
+def store_of(url: str) -> tuple[Database, Store]:
+    database = connect(url, durability="crash-safe")
+    migrate(database)
+    return database, open_store(database, {"example": pipeline(fuse=False)}, intake_days=0)
+
+
+def finished(store: Store) -> int:
+    return store.desk.status().pipelines["example"].states["shown"]
+
+
+def assert_nothing_lost_or_repeated(database: Database, accepted: set[str]) -> None:
+    """Every accepted key is an item at its end, and no lease token was closed twice."""
+    with database.reading() as tx:
+        states: dict[str, str] = dict(tx.sql("SELECT key, state FROM items", {}))
+        closed = tx.sql("SELECT item, token FROM journal WHERE kind = 'attempt'", {})
+        moves = tx.sql("SELECT item, to_state FROM journal WHERE kind = 'attempt' AND ended = 'advanced'", {})
+        leased = tx.sql("SELECT count(*) FROM items WHERE lease_until IS NOT NULL", {})
+        if database.dialect == "sqlite":
+            assert tx.sql("PRAGMA integrity_check", {}) == [("ok",)]
+    assert accepted <= states.keys(), "an accepted finding was lost"
+    assert set(states.values()) == {"shown"}
+    assert max(Counter(closed).values()) == 1, "a lease was closed twice"
+    assert max(Counter(moves).values()) == 1, "a step was settled twice"
+    assert leased == [(0,)]
+
+
+async def test_two_updaters_and_two_processors_race_and_lose_nothing(database_url: str) -> None:
+    database, store = store_of(database_url)
+    half = RACE_ITEMS // 2
+    shares = [(0, half + 200), (half - 200, half + 200)]
+    async with contextlib.AsyncExitStack() as running:
+        workers = [await running.enter_async_context(started("work", database_url)) for _ in range(2)]
+        updaters = [
+            await running.enter_async_context(started("update", database_url, str(first), str(count)))
+            for first, count in shares
+        ]
+        checkpoints = []
+        while any(updater.is_alive for updater in updaters):
+            unmerged, checkpoint, total = store.intake.totals("example")
+            checkpoints.append(checkpoint)
+            assert unmerged <= total, "trimming touched what is not merged"
+            await asyncio.sleep(0.05)
+        assert [await updater.ended() for updater in updaters] == [0, 0]
+        accepted = {key for updater in updaters for key in updater.said}
+        assert accepted == {f"k{number}" for number in range(half * 2)}
+        await until(lambda: finished(store) == len(accepted))
+        for worker in workers:
+            worker.send(signal.SIGTERM)
+        assert [await worker.ended() for worker in workers] == [0, 0]
+    assert checkpoints == sorted(checkpoints), "the checkpoint went back"
+    assert_nothing_lost_or_repeated(database, accepted)
+    database.close()
+
+
+async def test_a_storm_of_kills_loses_nothing(database_url: str) -> None:
+    database, store = store_of(database_url)
+    keys = [f"k{number}" for number in range(STORM_ITEMS)]
+    for start in range(0, STORM_ITEMS, 500):
+        store.intake.append("example", [thing(key) for key in keys[start : start + 500]])
+    rng = random.Random(7)
+    kills = 0
+    async with contextlib.AsyncExitStack() as running:
+        workers = [await running.enter_async_context(started("work", database_url)) for _ in range(STORM_WORKERS)]
+        async with asyncio.timeout(SECONDS_MAX):
+            while finished(store) < STORM_ITEMS or kills < STORM_KILLS:
+                await until(lambda: all(worker.owner for worker in workers))
+                if kills < STORM_KILLS:
+                    await asyncio.sleep(rng.uniform(0, 0.4))
+                    place = rng.randrange(len(workers))
+                    workers[place].send(signal.SIGKILL)
+                    await workers[place].ended()
+                    kills += 1
+                    workers[place] = await running.enter_async_context(started("work", database_url))
+                else:
+                    await asyncio.sleep(0.1)
+                _revive_poisoned(store)
+    assert kills == STORM_KILLS
+    assert_nothing_lost_or_repeated(database, set(keys))
+    database.close()
+
+
+def _revive_poisoned(store: Store) -> None:
+    """An item that lost its worker three times is a dead letter, as designed; an operator brings it back."""
+    store.desk.revive(pipeline="example", cause="poison", actor="test")
+
+
+@pytest.mark.parametrize("second", [None, signal.SIGTERM, signal.SIGKILL])
+async def test_sigterm_at_any_moment_leaves_no_lease(database_url: str, second: signal.Signals | None) -> None:
+    database, store = store_of(database_url)
+    rng = random.Random(11)
+    accepted: set[str] = set()
+    for turn in range(STOPS // 2 if second is None else 2):
+        page = [thing(f"t{turn}-{number}") for number in range(400)]
+        store.intake.append("example", page)
+        accepted |= {finding.key for finding in page}
+        async with started("work", database_url) as worker:
+            await until(lambda: bool(worker.owner))  # asked within this turn
+            await asyncio.sleep(rng.uniform(0, 0.5))
+            worker.send(signal.SIGTERM)
+            if second is not None:
+                await asyncio.sleep(0.02)
+                worker.send(second)
+            code = await worker.ended()
+        if second is not signal.SIGKILL:
+            # A second signal may find the process past its loop, on its way out: nothing is left to be stopped.
+            assert code == 0 or second is not None
+            with database.reading() as tx:
+                owned = tx.sql("SELECT count(*) FROM items WHERE lease_owner = :owner", {"owner": worker.owner})
+            assert owned == [(0,)]
+    async with started("work", database_url) as heir:
+        await until(lambda: bool(heir.owner) and finished(store) == len(accepted))
+        heir.send(signal.SIGTERM)
+        assert await heir.ended() == 0
+    assert_nothing_lost_or_repeated(database, accepted)
+    database.close()

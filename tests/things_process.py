@@ -1,0 +1,58 @@
+"""A real process over the example pipeline, to be raced and killed: `python -m tests.things_process ROLE URL [NUMBER]`.
+
+`update` appends a share of the findings in pages, trimming as it goes, and names what was acknowledged;
+`work` merges and processes until it is told to stop.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+import sys
+
+from tests.example import pipeline, thing
+from tidings.app import App, run_loops
+from tidings.process.worker import LANES
+from tidings.wiring import Wiring
+
+PAGE = 20
+LEASE_SECONDS = 2.0
+
+
+async def update(app: App, first: int, count: int) -> None:
+    """Append `count` findings from number `first` on; a line on stdout means that page was acknowledged."""
+    for start in range(first, first + count, PAGE):
+        page = [thing(f"k{number}") for number in range(start, min(start + PAGE, first + count))]
+        await app.executor.write(app.store.intake.trim, "example")
+        await app.executor.write(app.store.intake.append, "example", page)
+        sys.stdout.write("".join(f"{finding.key}\n" for finding in page))
+        sys.stdout.flush()
+
+
+async def main(role: str, url: str, first: int, count: int) -> None:
+    """Play one role."""
+    wiring = Wiring(
+        database_url=url,
+        pipelines=(pipeline(fuse=False),),
+        durability="crash-safe",
+        lease_seconds=LEASE_SECONDS,
+        lanes={"pure": LANES["pure"]},
+        intake_days=0,
+        sweep_seconds=0.2,
+    )
+    async with App(wiring) as app:
+        stop = asyncio.Event()
+        for number in (signal.SIGTERM, signal.SIGINT):
+            asyncio.get_running_loop().add_signal_handler(number, stop.set)
+        sys.stdout.write(f"ready {app.owner}\n")
+        sys.stdout.flush()
+        if role == "update":
+            await update(app, first, count)
+        else:
+            await run_loops([app.worker().run, app.sweeper.run, app.listen], stop)
+
+
+if __name__ == "__main__":
+    role, url, *numbers = sys.argv[1:]
+    first, count = (int(number) for number in numbers) if numbers else (0, 0)
+    asyncio.run(main(role, url, first, count))
