@@ -89,7 +89,8 @@ class ItemStore:
         if not settlements:
             return Settled(frozenset(), frozenset())
         # One order for all keeps two settling workers from waiting for each other in a circle.
-        ordered = sorted(settlements, key=lambda s: s.id)
+        # Of two attempts at one item only the newer can hold its lease; the older must not ride on its right.
+        ordered = list({s.id: s for s in sorted(settlements, key=lambda s: (s.id, s.token))}.values())
         with self._database.transaction() as tx:
             returned = {row[0]: row for row in tx.many("settle_item", [_guarded(s) for s in ordered])}
             held = [s for s in ordered if s.id in returned]
