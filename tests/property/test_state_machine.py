@@ -1,0 +1,446 @@
+"""Whatever happens in whatever order, the store keeps its promises: a model in plain Python watches every step."""
+
+from __future__ import annotations
+
+import itertools
+import os
+from collections import Counter
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+from hypothesis import HealthCheck, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import (
+    RuleBasedStateMachine,
+    initialize,
+    invariant,
+    rule,
+    run_state_machine_as_test,
+)
+from tests import example
+from tests.conftest import new_postgres_database
+from tests.ground import LEASE_SECONDS, Ground
+
+from tidings.model.errors import BadInput
+from tidings.model.item import Finding, Item, JournalRow, Lease
+from tidings.model.publication import Retention
+from tidings.model.workflow import leaves
+from tidings.store.items import LOST_LEASES_MAX
+
+KEYS = ("a", "b", "c", "d")
+FATES = ("", "", "", "fail", "break", "reject", "postpone", "refuse", "die")
+DAY_SECONDS = 86_400.0
+# No sum of the small waits comes near a lease's end, so that the real time a step takes decides nothing.
+WAITS = (2.0, 70.0, LEASE_SECONDS + 1, LEASE_SECONDS + 1, 3_700.0, 11 * DAY_SECONDS, 40 * DAY_SECONDS)
+CLOSING = frozenset({("attempt", None), ("released", None), ("swept", "lost")})
+IS_FULL = os.environ.get("TIDINGS_STORM") == "full"
+
+# What is drawn never depends on what the store answered: which items are due is for a real clock to say.
+findings = st.builds(
+    lambda key, text, fate: example.thing(key, text, fate=fate),
+    st.sampled_from(KEYS),
+    st.sampled_from(("one", "two")),
+    st.sampled_from(FATES),
+)
+picks = st.integers(0, 50)
+
+
+class Logged(NamedTuple):
+    """A finding the store accepted."""
+
+    key: str
+    fingerprint: str
+
+
+class Grant(NamedTuple):
+    """The newest lease of an item that nothing has ended yet."""
+
+    token: int
+    until: int
+
+
+class StoreMachine(RuleBasedStateMachine):
+    """Workers, sources, operators and crashes around one store."""
+
+    def __init__(self, url: str) -> None:
+        super().__init__()
+        declared = example.pipeline(retention=(Retention("thing", days=10, forget_days=20),), tombstone_days=30)
+        self.workflow = declared.workflows["thing"]
+        self.ground = Ground(url, declared, dead_letter_days=30, journal_days=100_000)
+        self.store = self.ground.store
+        self.accepted: set[str] = set()
+        self.waiting: list[Logged] = []
+        self.current: dict[str, str] = {}
+        self.buried: dict[str, int] = {}
+        self.checkpoint = 0
+        self.hands: list[Lease] = []
+        self.ever: list[Lease] = []
+        self.grants: dict[int, Grant] = {}
+        self.tokens: dict[int, int] = {}
+
+    def teardown(self) -> None:
+        """Close the store's connections."""
+        self.ground.close()
+
+    # What happens.
+
+    @initialize(page=st.lists(findings, min_size=3, max_size=6), limit=st.integers(0, 4))
+    def begin(self, page: list[Finding], limit: int) -> None:
+        """No history begins with nothing."""
+        self.append(page)
+        self.merge(len(page))
+        if limit:
+            self.claim(limit)
+
+    @rule(page=st.lists(findings, min_size=1, max_size=4))
+    def append(self, page: list[Finding]) -> None:
+        """A source, or several, report things: new ones, the same again, changed ones."""
+        known = self.current | dict(self.waiting)
+        new = changed = 0
+        for finding in page:
+            before = known.get(finding.key)
+            if finding.key in self.buried or before == finding.fingerprint:
+                continue
+            new, changed = new + (before is None), changed + (before is not None)
+            known[finding.key] = finding.fingerprint
+            self.waiting.append(Logged(finding.key, finding.fingerprint))
+            self.accepted.add(finding.key)
+        appended = self.store.intake.append("example", page)
+        assert (appended.new, appended.changed) == (new, changed)
+        assert appended.unchanged == len(page) - new - changed
+
+    @rule(limit=st.integers(1, 5))
+    def merge(self, limit: int) -> None:
+        """The merger takes the next findings, in the order of the log."""
+        batch, self.waiting = self.waiting[:limit], self.waiting[limit:]
+        born = changed = 0
+        for key, fingerprint in batch:
+            before = self.current.get(key)
+            if before == fingerprint or (before is None and key in self.buried):
+                continue
+            born, changed = born + (before is None), changed + (before is not None)
+            self.current[key] = fingerprint
+        merged = self.store.intake.merge("example", limit)
+        assert (merged.read, merged.born, merged.changed) == (len(batch), born, changed)
+        assert merged.unchanged == len(batch) - born - changed
+
+    @rule(limit=st.integers(1, 4))
+    def claim(self, limit: int) -> None:
+        """A worker leases what is due."""
+        now = self.ground.now_ms()
+        leases = self.ground.claim(limit)
+        assert len(leases) == len({lease.id for lease in leases}) <= limit
+        for lease in leases:
+            held = self.grants.get(lease.id)
+            assert held is None or held.until <= now, "two workers hold one item"
+            assert lease.token > self.tokens.get(lease.id, 0), "a token came twice"
+            self.grants[lease.id] = Grant(lease.token, lease.lease_until)
+        self.hands += leases
+        self.ever += leases
+
+    @rule(chosen=st.lists(picks, min_size=1, max_size=4), ghosts=st.lists(picks, max_size=2))
+    def settle(self, chosen: list[int], ghosts: list[int]) -> None:
+        """Attempts end as their fates say; a worker thought dead may have its say in the same batch."""
+        if not self.hands:
+            return
+        mine = [self.hands[n % len(self.hands)] for n in chosen]
+        batch = _distinct([*mine, *(self.ever[n % len(self.ever)] for n in ghosts)])
+        self._settle(batch)
+        self.hands = [lease for lease in self.hands if lease not in batch]
+
+    @rule(limit=st.integers(1, 4))
+    def work(self, limit: int) -> None:
+        """A worker in good health claims and settles."""
+        self.claim(limit)
+        batch, self.hands = self.hands[-limit:], self.hands[:-limit]
+        self._settle(batch)
+
+    @rule(number=picks)
+    def settle_stale(self, number: int) -> None:
+        """An attempt whose lease is over changes no row of any table."""
+        stale = [lease for lease in self.ever if not self._holds(lease)]
+        if not stale:
+            return
+        before = self.ground.dump()
+        self._settle([stale[number % len(stale)]])
+        assert self.ground.dump() == before
+
+    @rule(number=picks)
+    def heartbeat(self, number: int) -> None:
+        """A worker prolongs a lease, if it still has it."""
+        if not self.hands:
+            return
+        lease = self.hands[number % len(self.hands)]
+        prolonged = self.store.items.heartbeat([(lease.id, lease.token)], LEASE_SECONDS)
+        assert prolonged == ({lease.id} if self._holds(lease) else set())
+        if prolonged:
+            self.grants[lease.id] = Grant(lease.token, self.ground.now_ms() + round(LEASE_SECONDS * 1000))
+
+    @rule(number=picks)
+    def release(self, number: int) -> None:
+        """A worker that stops gives a lease back, unless somebody else has ended it."""
+        if not self.hands:
+            return
+        lease = self.hands.pop(number % len(self.hands))
+        grant = self.grants.get(lease.id)
+        is_open = grant is not None and grant.token == lease.token
+        assert self.store.items.release([(lease.id, lease.token)]) == int(is_open)
+        if is_open:
+            del self.grants[lease.id]
+
+    @rule()
+    def crash(self) -> None:
+        """The worker is gone, and with it all it knew."""
+        self.hands.clear()
+
+    @rule(seconds=st.sampled_from(WAITS))
+    def wait(self, seconds: float) -> None:
+        """Time passes."""
+        self.ground.advance(seconds=seconds)
+
+    @rule()
+    def sweep(self) -> None:
+        """Leases that ran out go back to the queue; what lost its third is a dead letter."""
+        now = self.ground.now_ms()
+        expired = {item for item, grant in self.grants.items() if grant.until <= now}
+        assert self.store.items.sweep().expired == len(expired)
+        for item in expired:
+            del self.grants[item]
+
+    @rule()
+    def crash_thrice(self) -> None:
+        """Nobody survives work on what is leased or due."""
+        for _ in range(LOST_LEASES_MAX):
+            self.crash_once()
+        assert self.store.items.sweep().expired == 0
+
+    def crash_once(self) -> None:
+        """Claim all that is due, vanish, and be swept."""
+        self.claim(4)
+        self.hands.clear()
+        self.ground.advance(seconds=LEASE_SECONDS + 1)
+        self.sweep()
+
+    @rule()
+    def revive(self) -> None:
+        """An operator brings the dead letters back."""
+        dead = self._count("standing = 'dead'")
+        assert self.store.operations.revive(pipeline="example", actor="operator") == dead
+        assert self._count("standing = 'dead'") == 0
+
+    @rule(key=st.sampled_from(KEYS), name=st.sampled_from(("fail", "retry", "read")))
+    def move_by_hand(self, key: str, name: str) -> None:
+        """An operator performs a manual transition, where one is declared; it ends the lease."""
+        item = self.store.items.find("example", "thing", key)
+        if item is None:
+            return
+        is_allowed = name in {t.name for t in self.workflow.by_hand_from(item.state)}
+        try:
+            self.store.operations.transition(item.id, name, actor="operator", reason="by hand")
+        except BadInput:
+            assert not is_allowed
+        else:
+            assert is_allowed
+            assert self.ground.item(key).lease_token > item.lease_token
+            self.grants.pop(item.id, None)
+
+    @rule(key=st.sampled_from(KEYS))
+    def replay(self, key: str) -> None:
+        """An operator has a thing processed again."""
+        item = self.store.items.find("example", "thing", key)
+        count = self.store.operations.replay(
+            "example", state=None, keys=[("thing", key)], actor="operator", dry_run=False
+        )
+        assert count == (item is not None)
+        if item is not None:
+            self.grants.pop(item.id, None)
+
+    @rule()
+    def purge(self) -> None:
+        """An operator buries the dead letters."""
+        dead = {key for (key,) in self.ground.sql("SELECT key FROM items WHERE standing = 'dead'")}
+        assert self.store.retention.purge(pipeline="example") == len(dead)
+        assert self._note_burials() == dead
+
+    @rule()
+    def tidy(self) -> None:
+        """What has had its time goes, and leaves a tombstone; tombstones go when theirs comes."""
+        restless = "lease_until IS NOT NULL OR standing IN ('open', 'parked')"
+        kept = {key for (key,) in self.ground.sql(f"SELECT key FROM items WHERE {restless}")}
+        self.store.retention.tidy()
+        self.store.intake.trim("example")
+        assert not self._note_burials() & kept
+
+    # What must hold after each step.
+
+    @invariant()
+    def every_accepted_key_is_somewhere(self) -> None:
+        """A1, A2, A4: in the log, among the items or under a tombstone, and nowhere twice."""
+        keys = [key for (key,) in self.ground.sql("SELECT key FROM items")]
+        tombstones = {key for (key,) in self.ground.sql("SELECT key FROM tombstones")}
+        log = self._unmerged()
+        assert len(keys) == len(set(keys))
+        assert not tombstones & set(keys)
+        assert tombstones == set(self.buried)
+        assert log == self.waiting
+        assert set(keys) | tombstones | {entry.key for entry in log} == self.accepted
+
+    @invariant()
+    def findings_are_merged_in_order(self) -> None:
+        """A5: the checkpoint never goes back, and each item knows the newest finding behind it."""
+        checkpoint = self._checkpoint()
+        assert checkpoint >= self.checkpoint
+        self.checkpoint = checkpoint
+        assert dict(self.ground.sql("SELECT key, fingerprint FROM items")) == self.current
+        assert self._count(f"intake_id > {checkpoint}") == 0
+
+    @invariant()
+    def items_stand_where_their_journal_ends(self) -> None:
+        """A6, B2, B9, C1, for each item."""
+        for key in self.current:
+            item = self.ground.item(key)
+            life = self.store.items.life(item.id)
+            assert item.state == life[-1].to_state
+            assert item.lease_token >= self.tokens.get(item.id, 0), "a token went back"
+            self.tokens[item.id] = item.lease_token
+            self._check_lease(item)
+            self._check_life(life)
+            lost = _lost_in_a_row(life)
+            assert item.lost_leases == lost
+            if lost >= LOST_LEASES_MAX:
+                assert (item.standing, item.cause, item.due_at) == ("dead", "poison", None)
+
+    def _check_lease(self, item: Item) -> None:
+        """B1: the row tells of the one lease that the model knows, or of none."""
+        grant = self.grants.get(item.id)
+        if grant is None:
+            assert item.lease_until is None
+        else:
+            assert item.lease_until is not None
+            assert item.lease_token == grant.token
+
+    def _check_life(self, life: Sequence[JournalRow]) -> None:
+        closing = Counter(row.token for row in life if (row.kind, None) in CLOSING or (row.kind, row.ended) in CLOSING)
+        assert all(count == 1 for count in closing.values()), "two rows close one lease"
+        assert (life[0].kind, life[0].from_state, life[0].to_state) == ("born", "", self.workflow.start)
+        for before, row in itertools.pairwise(life):
+            assert row.from_state == before.to_state
+            self._check_moves(row)
+
+    def _check_moves(self, row: JournalRow) -> None:
+        if row.kind in ("changed", "replayed"):
+            assert row.to_state == self.workflow.start
+            return
+        if row.kind == "revived":
+            assert row.to_state in (row.from_state, self.workflow.start)
+            return
+        state = row.from_state
+        for step in row.steps:
+            assert step.from_state == state
+            transition = self.workflow.named(step.transition)
+            assert leaves(transition, state)
+            assert (transition.trigger == "manual") == (row.kind == "manual")
+            if step.to_state == state:
+                assert step.verdict not in (None, "yes"), "a step to nowhere that no criterion refused"
+            else:
+                assert step.to_state == transition.target
+            state = step.to_state
+        assert row.to_state == state, "the item moved without a step"
+        if row.kind == "manual":
+            assert row.actor
+            assert row.error
+
+    def _settle(self, batch: list[Lease]) -> None:
+        held = {lease.id for lease in batch if self._holds(lease)}
+        gone = {lease.id for lease in batch} - held
+        settled = self.store.items.settle([self.ground.attempt(lease) for lease in batch])
+        assert settled.done == held
+        assert settled.stale == gone
+        for item in held:
+            del self.grants[item]
+
+    def _holds(self, lease: Lease) -> bool:
+        grant = self.grants.get(lease.id)
+        return grant is not None and grant.token == lease.token and grant.until > self.ground.now_ms()
+
+    def _note_burials(self) -> set[str]:
+        """Take over what a purge or the retention did, if it was allowed; return the keys buried."""
+        now = self.ground.now_ms()
+        keys = {key for (key,) in self.ground.sql("SELECT key FROM items")}
+        tombstones = dict(self.ground.sql("SELECT key, forget_at FROM tombstones"))
+        gone = set(self.current) - keys
+        assert gone <= set(tombstones)
+        forgotten = {key for key in self.buried if key not in tombstones}
+        assert all(self.buried[key] <= now for key in forgotten)
+        self.buried = tombstones
+        self.current = {key: fingerprint for key, fingerprint in self.current.items() if key in keys}
+        self.accepted -= forgotten - keys - {entry.key for entry in self.waiting}
+        return gone
+
+    def _checkpoint(self) -> int:
+        rows = self.ground.sql("SELECT checkpoint FROM checkpoints WHERE pipeline = 'example'")
+        return int(rows[0][0]) if rows else 0
+
+    def _unmerged(self) -> list[Logged]:
+        rows = self.ground.sql(
+            "SELECT key, fingerprint FROM intake WHERE id > :checkpoint ORDER BY id", checkpoint=self._checkpoint()
+        )
+        return [Logged(*row) for row in rows]
+
+    def _count(self, condition: str) -> int:
+        return int(self.ground.sql(f"SELECT count(*) FROM items WHERE {condition}")[0][0])
+
+
+def _distinct(leases: Sequence[Lease]) -> list[Lease]:
+    return list({(lease.id, lease.token): lease for lease in leases}.values())
+
+
+def _lost_in_a_row(life: Sequence[JournalRow]) -> int:
+    """Count the leases lost since the item last got on, was changed, or was helped by a person."""
+    lost = 0
+    for row in life:
+        if row.kind == "swept":
+            lost += row.ended == "lost"
+        elif row.kind != "released" and (row.kind != "attempt" or row.ended == "advanced"):
+            lost = 0
+    return lost
+
+
+def run(new_url: Callable[[], str], examples: int, steps: int) -> None:
+    """Let histories happen, each to a store of its own."""
+    chosen: dict[str, Any] = {"max_examples": examples, "stateful_step_count": steps}
+    run_state_machine_as_test(
+        lambda: StoreMachine(new_url()),  # type: ignore[arg-type]  # any factory will do
+        settings=settings(
+            **chosen, deadline=None, derandomize=True, database=None, suppress_health_check=list(HealthCheck)
+        ),
+    )
+
+
+@pytest.mark.parametrize("kind", ["sqlite", "postgres"])
+def test_any_history_keeps_every_promise(kind: str, tmp_path: Path, request: pytest.FixtureRequest) -> None:
+    if kind == "sqlite":
+        numbers = itertools.count()
+        run(lambda: f"sqlite:///{tmp_path / f'{next(numbers)}.db'}", 1_000 if IS_FULL else 200, 40)
+    else:
+        server = request.getfixturevalue("postgres_server")
+        run(lambda: new_postgres_database(server), 200 if IS_FULL else 20, 30)
+
+
+def test_an_attempt_that_lost_its_lease_does_not_ride_on_the_newer_one(database_url: str) -> None:
+    ground = Ground(database_url)
+    try:
+        ground.record(example.thing("a"))
+        lost = ground.claim_one()
+        ground.advance(seconds=LEASE_SECONDS + 1)
+        ground.store.items.sweep()
+        held = ground.claim_one()
+
+        settled = ground.settle(held, lost)
+
+        assert settled.done == {held.id}
+        assert [row.token for row in ground.life("a") if row.kind == "attempt"] == [held.token]
+    finally:
+        ground.close()
