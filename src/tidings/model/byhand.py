@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Awaitable
 from dataclasses import dataclass
 from typing import Any
 
@@ -9,7 +10,7 @@ import msgspec
 
 from tidings.model.errors import BadInput, TidingsError
 from tidings.model.item import Item, Link, Step
-from tidings.model.outcome import Advance, Reject
+from tidings.model.outcome import Advance
 from tidings.model.pipeline import Pipeline
 from tidings.model.publication import Presentation
 from tidings.model.workflow import Work, leaves, name_of
@@ -67,9 +68,9 @@ def perform_by_hand(
         outcome = transition.processor(work) if transition.processor else Advance()
     except TidingsError as error:
         raise BadInput(f"{name} failed: {error}") from error
-    if isinstance(outcome, Reject):
+    assert not isinstance(outcome, Awaitable)  # a declared transition by hand is pure
+    if not isinstance(outcome, Advance):
         raise BadInput(f"{name} was refused: {outcome.reason}")
-    assert isinstance(outcome, Advance)
     if outcome.body is not None:
         work.body = outcome.body
     presenter = pipeline.presenters.get(item.kind) if transition.publishes else None
