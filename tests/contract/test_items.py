@@ -603,9 +603,11 @@ def test_operators_and_workers_racing_leave_every_item_whole(open_ground: OpenGr
     stop = threading.Event()
 
     def find() -> None:
-        for round_ in range(12):
-            patiently(finder.record, *(thing(str(n), f"round {round_}") for n in range(40)))
-        stop.set()
+        try:
+            for round_ in range(12):
+                patiently(finder.record, *(thing(str(n), f"round {round_}") for n in range(40)))
+        finally:
+            stop.set()
 
     def work() -> None:
         while not stop.is_set():
@@ -713,3 +715,14 @@ def test_a_claim_leases_only_what_was_asked_under_hostile_plans(open_ground: Ope
         assert len(ground.claim(10)) == 10
 
     assert ground.sql("SELECT count(*) FROM items WHERE lease_until IS NOT NULL") == [(11,)]
+
+
+@pytest.mark.parametrize(
+    "key", ['quotes " and \\ back', "{braces, commas}", "NULL", "  spaces  ", "é 漢 🚀", "'; DROP TABLE items"]
+)
+def test_any_text_travels_in_a_batch(ground: Ground, key: str) -> None:
+    ground.record(thing(key, key), thing("other"))
+    ground.work()
+
+    assert ground.item(key).state == "shown"
+    assert msgspec.json.decode(ground.card(key) or b"{}") == {"id": key, "text": key}

