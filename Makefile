@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check install -qq
 
 .DEFAULT_GOAL := help
-.PHONY: help install run test lint format docs bench bench-peers screenshots quality lock clean storm
+.PHONY: help install run test retest lint format docs bench bench-peers screenshots quality lock clean storm
 
 help: ## show this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -36,6 +36,9 @@ run: install ## start the sample world: http://127.0.0.1:8000
 
 test: $(VENV)/.dev ## run the whole test suite, on real SQLite and real PostgreSQL
 	@$(BIN)/python -m pytest -n 2 --dist loadfile
+
+retest: $(VENV)/.dev ## run again only what failed, one test at a time
+	@$(BIN)/python -m pytest --last-failed --last-failed-no-failures none
 
 storm: $(VENV)/.dev ## the slow proofs at their full size: races, kill storms, restarts
 	@TIDINGS_STORM=full $(BIN)/python -m pytest -m slow
@@ -71,4 +74,4 @@ lock: $(VENV)/.dev ## pin the newest versions that fit pyproject.toml
 	    --python-version 3.11 $${set#*:} -o requirements/$${set%%:*}.txt pyproject.toml; done
 
 clean: ## remove what was made
-	@rm -rf $(VENV) build dist .mypy_cache .ruff_cache .hypothesis
+	@rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -6,14 +6,14 @@ import os
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser, expect
+from playwright.sync_api import Browser, ViewportSize, expect
 from tests.browser.conftest import Watched
 from tests.browser.test_dashboard import longest_thread
 from tests.served import Served
 
 pytestmark = pytest.mark.browser
 
-SIZE = {"width": 1280, "height": 860}
+SIZE = ViewportSize(width=1280, height=860)
 BYTES_MIN, BYTES_MAX = 10_000, 400_000
 
 
