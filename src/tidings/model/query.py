@@ -18,6 +18,7 @@ from typing import Any, Literal
 
 from tidings.model.errors import BadInput
 from tidings.model.publication import Document
+from tidings.model.words import words
 
 LENGTH_MAX = 1_000
 PARTS_MAX = 40
@@ -139,7 +140,7 @@ def matches(query: Query, document: Document, pipeline: str = "") -> bool:
     """Tell whether a document in memory is meant, by the same rules as the search index."""
     haystack = _words(f"{document.title} {document.text}")
     for term in query.terms:
-        found = f" {' '.join(_words(term.text).split())} " in f" {haystack} "
+        found = f" {_words(term.text)} " in f" {haystack} "
         if found == term.negated:
             return False
     values = fields_of(document, pipeline)
@@ -159,7 +160,7 @@ def fields_of(document: Document, pipeline: str = "") -> Mapping[str, Any]:
 
 
 def _words(text: str) -> str:
-    return " ".join(re.findall(r"\w+", text.lower()))
+    return " ".join(words(text)).lower()
 
 
 def _holds(qualifier: Qualifier, value: Any) -> bool:

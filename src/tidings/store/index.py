@@ -9,8 +9,8 @@ import msgspec
 
 from tidings.model.contracts import Hit
 from tidings.model.query import COLUMNS, Qualifier, Query, Term
+from tidings.model.words import words
 from tidings.store.database import Database, Row, Tx
-from tidings.store.words import words
 
 CANDIDATES = 400
 SNIPPET_CHARS = 240

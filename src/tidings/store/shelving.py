@@ -11,8 +11,8 @@ from tidings.model.clock import DAY_MS, day_of
 from tidings.model.item import Finding
 from tidings.model.pipeline import Pipeline
 from tidings.model.publication import Attribute, Document, Presentation
+from tidings.model.words import words
 from tidings.store.database import Tx
-from tidings.store.words import words
 from tidings.watch.logs import event
 
 TITLE_CHARS_MAX = 1_000

@@ -168,6 +168,14 @@ def test_a_document_in_memory_is_meant_or_not(text: str, is_meant: bool) -> None
     assert matches(parse(text), DOCUMENT, "news") is is_meant
 
 
+@pytest.mark.parametrize(
+    ("text", "is_meant"),
+    [("zurich", True), ("Zürich", True), ("ZÜRICH", True), ("snake", True), ("snake_case", True), ("!!!", False)],
+)
+def test_words_in_memory_are_the_search_indexs_words(text: str, is_meant: bool) -> None:
+    assert matches(parse(text), Document("Rain in Zürich", "about snake_case")) is is_meant
+
+
 @pytest.mark.parametrize("missing", [{"score": None}, {"author": None}, {"type": None}])
 def test_what_a_document_lacks_is_never_meant(missing: dict[str, Any]) -> None:
     document = Document("a title", "a text", **missing)

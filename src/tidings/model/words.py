@@ -1,4 +1,4 @@
-"""What counts as a word, the same on both databases: letters and digits, Latin letters without their accents."""
+"""What counts as a word, on both databases and in memory: letters and digits, Latin letters without accents."""
 
 from __future__ import annotations
 
