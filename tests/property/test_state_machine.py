@@ -27,11 +27,11 @@ from tidings.model.errors import BadInput
 from tidings.model.item import Finding, Item, JournalRow, Lease
 from tidings.model.publication import Retention
 from tidings.model.workflow import leaves
-from tidings.store.items import LOST_LEASES_MAX
 
 KEYS = ("a", "b", "c", "d")
 FATES = ("", "", "", "fail", "break", "reject", "postpone", "refuse", "die")
 DAY_SECONDS = 86_400.0
+LOST_LEASES_MAX = 3
 # No sum of the small waits comes near a lease's end, so that the real time a step takes decides nothing.
 WAITS = (2.0, 70.0, LEASE_SECONDS + 1, LEASE_SECONDS + 1, 3_700.0, 11 * DAY_SECONDS, 40 * DAY_SECONDS)
 CLOSING = frozenset({("attempt", None), ("released", None), ("swept", "lost")})
