@@ -71,7 +71,11 @@ def _cells(row: dict[str, Any]) -> tuple[str, ...]:
     if reason:
         return (row["what"], "-", str(reason)[:60], "", "")
     ratio = row.get("ratio")
-    return (row["what"], _number(row["value"]), row["unit"], _number(row.get("floor")), f"{ratio:.2f}" if ratio else "")
+    return (row["what"], _number(row["value"]), row["unit"], _number(row.get("floor")), _ratio(ratio))
+
+
+def _ratio(value: float | None) -> str:
+    return "" if value is None else f"{value:.2f}" if value >= 0.1 else f"{value:.3f}"
 
 
 def _number(value: float | None) -> str:
