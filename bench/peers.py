@@ -1,18 +1,13 @@
-"""Other job queues on the work of `bench.engine`: three chained trivial stages, each durable, payloads of 1 KB.
+"""Other job queues on the same work: three trivial durable stages, payloads of 1 KB, the queue filled beforehand.
 
-Each peer runs in a process of its own, which fills its queue and then starts its worker. The clock runs from the first
-stage of the first item to the last stage of the last, so neither filling nor starting counts. The floor is the
-hand-written queue of `bench.engine_floor` on the same database in the same run.
+Each runs in a process of its own with the settings its documentation suggests for speed. A peer that is not installed
+or fails is a row with the reason.
 """
 
 from __future__ import annotations
 
 import asyncio
-import importlib.util
 import json
-import logging
-import os
-import sqlite3
 import subprocess
 import sys
 import tempfile
@@ -20,227 +15,211 @@ import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
-import psycopg
-
-from bench import engine, engine_floor
+from bench import engine_floor
+from bench.engine import BATCH, payloads
 from bench.machine import Server, postgres
 
-QUICK, FULL = 300, 2_000
-FLOOR = engine.QUICK
-PATIENCE_SECONDS = 180
+QUICK, FULL = 300, 3_000
+SLOW_FULL = 600
+"""For the peers that make a hundred items a second."""
+SECONDS_MAX = 300
+STAGES = 3
 
 
 def run(quick: bool) -> list[dict[str, Any]]:
-    """Measure every peer that is installed; the others give a row that says why not."""
+    """Measure every peer beside the floor of its database."""
     count = QUICK if quick else FULL
     rows: list[dict[str, Any]] = []
-    with tempfile.TemporaryDirectory(prefix="tidings-bench-") as folder:
-        path = Path(folder) / "floor.db"
-        floor = engine_floor.sqlite(path, engine.payloads(FLOOR), engine.BATCH, engine.SYNCHRONOUS["power-safe"])
-        rows += [_row(name, "SQLite", f"{folder}/{name}.db", count, floor) for name in ("huey", "dbos")]
-        with postgres(folder) as server:
-            floor = _postgres_floor(server)
-            for name in ("procrastinate", "pgqueuer"):
-                rows.append(_row(name, "PostgreSQL", server.new_database(), count, floor))
+    with tempfile.TemporaryDirectory(prefix="tidings-bench-") as folder, postgres(folder) as server:
+        floors = _floors(Path(folder), server, 4_000)
+        for name, database in PEERS:
+            some = min(count, SLOW_FULL) if name in SLOW else count
+            url = server.new_database() if database == "PostgreSQL" else f"{folder}/{name}.db"
+            rows += _row(name, database, url, some, floors[database], server if database == "PostgreSQL" else None)
     return rows
 
 
-def _postgres_floor(server: Server) -> dict[str, float]:
+def _floors(folder: Path, server: Server, count: int) -> dict[str, float]:
+    lite = engine_floor.sqlite(folder / "floor.db", payloads(count), BATCH, "FULL")
     url = server.new_database()
-    engine_floor.fill_postgres(url, engine.payloads(FLOOR))
-    return engine_floor.empty_postgres(url, engine.BATCH)
+    engine_floor.fill_postgres(url, payloads(count))
+    return {
+        "SQLite": count / lite["seconds"],
+        "PostgreSQL": count / engine_floor.empty_postgres(url, BATCH)["seconds"],
+    }
 
 
-def _row(name: str, database: str, place: str, count: int, floor: dict[str, float]) -> dict[str, Any]:
-    row: dict[str, Any] = {"what": f"three stages by {name} on {database}", "value": None, "unit": "items/s"}
-    floor_rate = FLOOR / floor["seconds"]
-    seconds = _seconds(name, place, count)
-    if isinstance(seconds, str):
-        return {**row, "floor": floor_rate, "ratio": None, "reason": seconds}
-    rate = count / seconds
-    return {**row, "value": rate, "floor": floor_rate, "ratio": rate / floor_rate}
-
-
-def _seconds(name: str, place: str, count: int) -> float | str:
-    """Measure one peer in a process of its own; return its seconds, or why there are none."""
-    if importlib.util.find_spec(name) is None:
-        return "not installed"
-    command = [sys.executable, "-m", "bench.peers", name, place, str(count)]
+def _row(name: str, database: str, url: str, count: int, floor: float, server: Server | None) -> list[dict[str, Any]]:
+    what = f"three stages by {name} on {database}"
+    before = server.cpu_seconds() if server else 0.0
     try:
-        ended = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE_SECONDS + 60)
+        answer = subprocess.run(
+            [sys.executable, "-m", "bench.peers", name, url, str(count)],
+            capture_output=True, text=True, timeout=SECONDS_MAX, check=False,
+        )  # fmt: skip
+        measured = json.loads(answer.stdout.splitlines()[-1])
     except subprocess.TimeoutExpired:
-        return f"not finished after {PATIENCE_SECONDS + 60} seconds"
-    if ended.returncode:
-        return (ended.stderr.strip().splitlines() or [f"ended with {ended.returncode}"])[-1]
-    return float(json.loads(ended.stdout.splitlines()[-1])["seconds"])
+        return [{"what": what, "reason": f"not done within {SECONDS_MAX} s"}]
+    except (IndexError, ValueError):
+        return [{"what": what, "reason": (answer.stderr.strip().splitlines() or ["no answer"])[-1]}]
+    of_server = server.cpu_seconds() - before if server else 0.0
+    rate, cpu = count / measured["seconds"], (measured["cpu"] + of_server) / count * 1000
+    return [
+        {"what": what, "value": rate, "unit": "items/s", "floor": floor, "ratio": rate / floor},
+        {"what": f"CPU, {what}", "value": cpu, "unit": "ms an item", "floor": None, "ratio": None},
+    ]
 
 
 class Tally:
-    """What has passed through the stages, and since when."""
+    """Counts what came through the last stage."""
 
     def __init__(self, count: int) -> None:
         self._left = count
-        self._started = self._ended = 0.0
         self._lock = threading.Lock()
-        self._done = threading.Event()
+        self.done = threading.Event()
 
-    def first(self) -> None:
-        """Note that an item entered the first stage."""
-        self._started = self._started or time.perf_counter()
-
-    def last(self) -> None:
-        """Note that an item passed the last stage."""
+    def finish(self) -> None:
+        """Count one item."""
         with self._lock:
             self._left -= 1
             if self._left == 0:
-                self._ended = time.perf_counter()
-                self._done.set()
-
-    def wait(self) -> float:
-        """Wait for the last item; return the seconds all took."""
-        if not self._done.wait(PATIENCE_SECONDS):
-            raise TimeoutError(f"{self._left} items left after {PATIENCE_SECONDS} seconds")
-        return self._ended - self._started
+                self.done.set()
 
 
-def huey(place: str, texts: list[str], tally: Tally) -> float:
-    """Let every stage enqueue the next; power-safe as our own, but a job is lost with its worker."""
+Started = Callable[[], None]
+
+
+def huey(url: str, texts: list[str], started: Started) -> None:
+    """One consumer thread; a task that raises is gone, so this is at most once."""
+    import apsw
     from huey import SqliteHuey
 
-    queue = SqliteHuey(filename=place, fsync=True, results=False)
+    apsw.Connection(url).execute("PRAGMA journal_mode = WAL")
+    queue = SqliteHuey(filename=url, results=False, fsync=True)
+    tally = Tally(len(texts))
 
     @queue.task()
-    def third(text: str) -> None:
-        tally.last()
-
-    @queue.task()
-    def second(text: str) -> None:
-        third(text)
-
-    @queue.task()
-    def first(text: str) -> None:
-        tally.first()
-        second(text)
+    def stage(number: int, text: str) -> None:
+        if number == STAGES:
+            tally.finish()
+        else:
+            stage(number + 1, text)
 
     for text in texts:
-        first(text)
-    consumer = queue.create_consumer(workers=1, periodic=False)
+        stage(1, text)
+    consumer = queue.create_consumer(workers=1, periodic=False, initial_delay=0.001, max_delay=0.01, backoff=1.0)
+    started()
     consumer.start()
-    seconds = tally.wait()
-    consumer.stop(graceful=True)
-    return seconds
+    tally.done.wait(SECONDS_MAX)
+    consumer.stop()
 
 
-def procrastinate(place: str, texts: list[str], tally: Tally) -> float:
-    """Let every stage defer the next."""
+def procrastinate(url: str, texts: list[str], started: Started) -> None:
+    """One worker with ten jobs at once."""
     from procrastinate import App, PsycopgConnector
 
-    app = App(connector=PsycopgConnector(conninfo=place))
+    app = App(connector=PsycopgConnector(conninfo=url))
 
-    @app.task(name="third")
-    async def third(text: str) -> None:
-        tally.last()
+    @app.task(name="stage")
+    async def stage(number: int, text: str) -> None:
+        if number < STAGES:
+            await stage.defer_async(number=number + 1, text=text)
 
-    @app.task(name="second")
-    async def second(text: str) -> None:
-        await third.defer_async(text=text)
-
-    @app.task(name="first")
-    async def first(text: str) -> None:
-        tally.first()
-        await second.defer_async(text=text)
-
-    async def work() -> float:
+    async def work() -> None:
         async with app.open_async():
             await app.schema_manager.apply_schema_async()
-            await first.batch_defer_async(*({"text": text} for text in texts))
-            worker = asyncio.create_task(app.run_worker_async(concurrency=10, install_signal_handlers=False))
-            try:
-                return await asyncio.to_thread(tally.wait)
-            finally:
-                worker.cancel()
-                await asyncio.gather(worker, return_exceptions=True)
+            await stage.batch_defer_async(*({"number": 1, "text": text} for text in texts))
+            started()
+            await app.run_worker_async(concurrency=10, wait=False, install_signal_handlers=False, delete_jobs="always")
 
-    return asyncio.run(work())
+    asyncio.run(work())
 
 
-def pgqueuer(place: str, texts: list[str], tally: Tally) -> float:
-    """Let every stage enqueue the next; its worker claims and settles in batches."""
-    from pgqueuer import PgQueuer, PsycopgDriver, Queries
+def pgqueuer(url: str, texts: list[str], started: Started) -> None:
+    """One worker taking a hundred jobs at a time, until the queue is empty."""
+    import psycopg
+    from pgqueuer import PgQueuer, PsycopgDriver
+    from pgqueuer.models import Job
+    from pgqueuer.queries import Queries
+    from pgqueuer.types import QueueExecutionMode
 
-    async def work() -> float:
-        async with await psycopg.AsyncConnection.connect(place, autocommit=True) as connection:
-            driver = PsycopgDriver(connection)
-            queries, queue = Queries(driver), PgQueuer(driver)
-            await queries.install()
+    async def work() -> None:
+        connection = await psycopg.AsyncConnection.connect(url, autocommit=True)
+        driver = PsycopgDriver(connection)
+        queries = Queries(driver)
+        await queries.install()
+        queuer = PgQueuer(driver)
 
-            @queue.entrypoint("first")
-            async def first(job: Any) -> None:
-                tally.first()
-                await queries.enqueue("second", job.payload)
+        for number in range(1, STAGES + 1):
+            queuer.entrypoint(f"stage{number}")(_stage_of(queries, number))
+        await queries.enqueue(["stage1"] * len(texts), [text.encode() for text in texts], [0] * len(texts))
+        started()
+        await queuer.run(batch_size=100, mode=QueueExecutionMode.drain)
+        await connection.close()
 
-            @queue.entrypoint("second")
-            async def second(job: Any) -> None:
-                await queries.enqueue("third", job.payload)
+    def _stage_of(queries: Any, number: int) -> Any:
+        async def stage(job: Job) -> None:
+            if number < STAGES:
+                await queries.enqueue(f"stage{number + 1}", job.payload, 0)
 
-            @queue.entrypoint("third")
-            async def third(job: Any) -> None:
-                tally.last()
+        return stage
 
-            payloads = [text.encode() for text in texts]
-            await queries.enqueue(["first"] * len(texts), cast("list[bytes | None]", payloads), [0] * len(texts))
-            worker = asyncio.create_task(queue.run(batch_size=engine.BATCH))
-            try:
-                return await asyncio.to_thread(tally.wait)
-            finally:
-                queue.shutdown.set()
-                await asyncio.gather(worker, return_exceptions=True)
-
-    return asyncio.run(work())
+    asyncio.run(work())
 
 
-def dbos(place: str, texts: list[str], tally: Tally) -> float:
-    """Run a queued workflow of three recorded steps; the file is set to WAL, which is faster than its default."""
+def dbos(url: str, texts: list[str], started: Started) -> None:
+    """Workflows of three steps, eight at once."""
+    from concurrent.futures import ThreadPoolExecutor
+
     from dbos import DBOS
 
-    with sqlite3.connect(place) as connection:
-        connection.execute("PRAGMA journal_mode = WAL")
-    DBOS(config={"name": "bench", "system_database_url": f"sqlite:///{place}", "log_level": "ERROR"})
+    address = url if url.startswith("postgres") else f"sqlite:///{url}"
+    if not url.startswith("postgres"):
+        import apsw
+
+        apsw.Connection(url).execute("PRAGMA journal_mode = WAL")
+    DBOS(config={"name": "bench", "system_database_url": address, "log_level": "ERROR", "run_admin_server": False})
 
     @DBOS.step()
-    def step(text: str) -> str:
+    def stage(number: int, text: str) -> str:
         return text
 
     @DBOS.workflow()
-    def stages(text: str) -> None:
-        tally.first()
-        step(step(step(text)))
-        tally.last()
+    def pipeline(text: str) -> None:
+        for number in range(STAGES):
+            text = stage(number, text)
 
     DBOS.launch()
-    for text in texts:
-        DBOS.enqueue_workflow("bench", stages, text)
-    DBOS.register_queue("bench", polling_interval_sec=0.1)
-    return tally.wait()
+    started()
+    with ThreadPoolExecutor(8 if url.startswith("postgres") else 1) as pool:
+        list(pool.map(pipeline, texts))
+    DBOS.destroy()
 
 
-PEERS: dict[str, Callable[[str, list[str], Tally], float]] = {
-    "huey": huey,
-    "dbos": dbos,
-    "procrastinate": procrastinate,
-    "pgqueuer": pgqueuer,
-}
+PEERS = (
+    ("huey", "SQLite"),
+    ("dbos", "SQLite"),
+    ("procrastinate", "PostgreSQL"),
+    ("pgqueuer", "PostgreSQL"),
+    ("dbos", "PostgreSQL"),
+)
+SLOW = frozenset({"dbos", "procrastinate"})
 
 
 def main() -> None:
-    """Measure one peer and tell how long it took."""
-    name, place, count = sys.argv[1], sys.argv[2], int(sys.argv[3])
-    logging.disable(logging.WARNING)
-    texts = [payload.decode() for payload in engine.payloads(count)]
-    print(json.dumps({"seconds": PEERS[name](place, texts, Tally(count))}), flush=True)
-    os._exit(0)  # Threads of a peer's own may still be polling.
+    """Fill one peer's queue, empty it, and tell how long that took."""
+    name, url, count = sys.argv[1], sys.argv[2], int(sys.argv[3])
+    texts = [payload.decode() for payload in payloads(count)]
+    begun: list[float] = []
+
+    def started() -> None:
+        begun[:] = [time.perf_counter(), time.process_time()]
+
+    {"huey": huey, "procrastinate": procrastinate, "pgqueuer": pgqueuer, "dbos": dbos}[name](url, texts, started)
+    seconds, cpu = time.perf_counter() - begun[0], time.process_time() - begun[1]
+    print(json.dumps({"seconds": seconds, "cpu": cpu}), flush=True)
 
 
 if __name__ == "__main__":
