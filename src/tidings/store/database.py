@@ -35,6 +35,10 @@ class Tx(Protocol):
         """Run a batch statement for rows ordered as its `params` line says; return what it returned."""
         ...
 
+    def changes_all(self, name: str, /, rows: Sequence[Sequence[Any]]) -> bool:
+        """Run a batch statement if it changes a row for each; else, or where that is no cheaper, do nothing."""
+        ...
+
     def sql(self, text: str, values: Mapping[str, Any]) -> list[Row]:
         """Run composed SQL (searches, filters); `:name` parameters, values always bound."""
         ...

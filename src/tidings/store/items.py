@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from itertools import groupby
+from operator import attrgetter
 from typing import Any
 
 import msgspec
@@ -21,6 +22,7 @@ LOST_LEASES_MAX = 3
 ERROR_CHARS_MAX = 500
 CAUSE_CHARS_MAX = 200
 DELIVERY, ANNOUNCES = "delivery", "announces"
+_ID_AND_TOKEN = attrgetter("id", "token")
 _encode = msgspec.json.Encoder().encode
 _steps = msgspec.json.Decoder(list[Step]).decode
 
@@ -90,14 +92,15 @@ class ItemStore:
             return Settled(frozenset(), frozenset())
         # One order for all keeps two settling workers from waiting for each other in a circle.
         # Of two attempts at one item only the newer can hold its lease; the older must not ride on its right.
-        ordered = list({s.id: s for s in sorted(settlements, key=lambda s: (s.id, s.token))}.values())
+        ordered = list({s.id: s for s in sorted(settlements, key=_ID_AND_TOKEN)}.values())
         with self._database.transaction() as tx:
-            returned = {row[0]: row for row in tx.many("settle_item", [_guarded(s) for s in ordered])}
-            held = [s for s in ordered if s.id in returned]
+            returned = _close(tx, ordered)
+            held = ordered if len(returned) == len(ordered) else [s for s in ordered if s.id in returned]
             born = self._write_effects(tx, held) if held else 0
             begin_waiting(tx, self._pipelines, _waiting(held, returned))
         done = frozenset(returned)
-        return Settled(done, frozenset(s.id for s in settlements) - done, born)
+        stale = frozenset() if len(done) == len(settlements) else frozenset([s.id for s in settlements]) - done
+        return Settled(done, stale, born)
 
     def _write_effects(self, tx: Tx, held: list[Settlement]) -> int:
         tx.many("insert_journal", [_journal(s) for s in held])
@@ -249,6 +252,15 @@ def _lookups(tx: Tx, asked: list[tuple[Any, ...]]) -> list[Row]:
         if row is not None:
             rows.append((number, row[0], row[4], row[15], row[16]))
     return rows
+
+
+def _close(tx: Tx, ordered: list[Settlement]) -> dict[int, Row]:
+    """Run the guarded update; return, for each item whose lease held, what waits for its settle."""
+    guarded = [_guarded(s) for s in ordered]
+    if tx.changes_all("settle_item", guarded):
+        waiting = {row[0]: row for row in tx.all("waiting_revisions")}
+        return {s.id: waiting.get(s.id, (s.id, None)) for s in ordered}
+    return {row[0]: row for row in tx.many("settle_item", guarded)}
 
 
 def _guarded(s: Settlement) -> tuple[Any, ...]:

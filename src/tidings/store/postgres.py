@@ -75,6 +75,10 @@ class PostgresTx:
         cursor = self.connection.execute(statement.text, values)
         return cursor.fetchall() if cursor.description else []
 
+    def changes_all(self, _: str, /, rows: Sequence[Sequence[Any]]) -> bool:  # noqa: ARG002  # the form of a Tx
+        """Do nothing: what a batch returns costs little here."""
+        return False
+
     def sql(self, text: str, values: Mapping[str, Any]) -> list[Row]:
         """Run composed SQL with bound values."""
         cursor = self.connection.execute(_PARAMETER.sub(r"%(\1)s", text.replace("%", "%%")), values)

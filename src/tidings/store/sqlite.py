@@ -56,6 +56,17 @@ class SqliteTx:
             rows = [(*row, *now) for row in rows]
         return list(self.connection.executemany(statement.text, rows))
 
+    def changes_all(self, name: str, /, rows: Sequence[Sequence[Any]]) -> bool:
+        """Run a batch statement without what it returns, a third of its cost, and see whether every row counted."""
+        statement = self._statements[name]
+        now = (self._now_ms(),) if statement.takes_now else ()
+        before = self.connection.total_changes()
+        self.connection.execute("SAVEPOINT every")
+        self.connection.executemany(statement.text.partition("\nRETURNING")[0], [(*row, *now) for row in rows])
+        has_changed_all = self.connection.total_changes() - before == len(rows)
+        self.connection.execute("RELEASE every" if has_changed_all else "ROLLBACK TO every; RELEASE every")
+        return has_changed_all
+
     def sql(self, text: str, values: Mapping[str, Any]) -> list[Row]:
         """Run composed SQL with bound values."""
         return list(self.connection.execute(text, dict(values)))

@@ -209,6 +209,10 @@ UPDATE items SET state = :state, standing = :standing, lane = :lane, attempts = 
 WHERE id = :id AND lease_token = :token AND lease_until > tidings_now() AND state = :state_before
 RETURNING id, waiting_revision, fingerprint, priority, intake_id;
 
+-- name: waiting_revisions
+-- Few wait at any time: those whose item was leased when they came.
+SELECT id, waiting_revision, fingerprint, priority, intake_id FROM items WHERE waiting_revision IS NOT NULL;
+
 -- name: replace_body
 -- params: item revision body
 UPDATE bodies SET body = :body WHERE item = :item AND revision = :revision;

@@ -84,6 +84,7 @@ CREATE INDEX items_leased ON items (lease_until) WHERE lease_until IS NOT NULL;
 -- Spelled out: SQLite would build the list of an IN anew for every row that is written.
 CREATE INDEX items_stuck ON items (standing, pipeline, cause)
     WHERE standing = 'dead' OR standing = 'parked' OR standing = 'rejected';
+CREATE INDEX items_waiting ON items (id) WHERE waiting_revision IS NOT NULL;
 
 CREATE TABLE bodies (item INTEGER NOT NULL, revision INTEGER NOT NULL, body BLOB NOT NULL);
 CREATE UNIQUE INDEX bodies_by_item ON bodies (item, revision);
