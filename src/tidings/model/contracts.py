@@ -19,7 +19,7 @@ from tidings.model.clock import Clock
 from tidings.model.item import Appended, Finding, Item, JournalRow, Lease
 from tidings.model.publication import Notice
 from tidings.model.query import Query
-from tidings.model.settlement import Merged, Settled, Settlement, Swept
+from tidings.model.settlement import Ahead, Merged, Settled, Settlement, Swept
 from tidings.model.views import (
     AlertView,
     ChannelView,
@@ -67,6 +67,15 @@ class Intake(Protocol):
 
     def merge(self, pipeline: str, limit: int = 500) -> Merged:
         """Turn the next findings, in log order, into items; move the checkpoint with them."""
+        ...
+
+    def merge_ahead(
+        self, pipeline: str, ahead: Ahead | None, settlements: Sequence[Settlement], limit: int = 500
+    ) -> tuple[Merged, Ahead | None]:
+        """Give birth to what was run ahead, then take the next findings: to be run ahead, or else merged at once.
+
+        With a limit of 0 nothing more is taken.
+        """
         ...
 
     def trim(self, pipeline: str) -> int:

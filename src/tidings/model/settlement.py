@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import msgspec
 
-from tidings.model.item import Finding, Link, Standing, Step
+from tidings.model.item import Finding, Lease, Link, Standing, Step
 from tidings.model.publication import Presentation
 
 
@@ -65,6 +65,29 @@ class Merged:
     changed: int = 0
     unchanged: int = 0
     checkpoint: int = 0
+    stale: int = 0
+    """Findings that were run ahead by a right that no longer held: nothing of it was written."""
+
+    def __add__(self, later: Merged) -> Merged:
+        return Merged(
+            self.read + later.read,
+            self.born + later.born,
+            self.changed + later.changed,
+            self.unchanged + later.unchanged,
+            later.checkpoint,
+            self.stale + later.stale,
+        )
+
+
+class Ahead(msgspec.Struct, frozen=True):
+    """A batch of findings, some of which one worker may run before their items are born."""
+
+    pipeline: str
+    token: int
+    arrivals: list[tuple[Finding, int]]
+    """All findings of the batch with their places in the log."""
+    leases: list[Lease]
+    """Those that may be run; their items have no number yet."""
 
 
 @dataclass(frozen=True, slots=True)

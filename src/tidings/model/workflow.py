@@ -13,6 +13,8 @@ from tidings.model.backoff import RetryPolicy
 from tidings.model.errors import Misconfigured
 from tidings.model.outcome import Outcome, Verdict
 
+PURE = "pure"
+"""The lane of what never waits."""
 STEPS_MAX = 100
 ANY = "*"
 """As a transition's source: every state but its own target."""
@@ -66,7 +68,7 @@ class Transition:
     processor: Processor | None = None
     criterion: Criterion | None = None
     trigger: Trigger = "automatic"
-    lane: str = "pure"
+    lane: str = PURE
     retry: RetryPolicy = RetryPolicy()
     publishes: bool = False
     """Reaching the target makes the working body the accepted one and writes card and document."""
@@ -154,6 +156,11 @@ class Workflow:
         ways = self.next_from(state)
         return ways[0].lane if ways else None
 
+    @property
+    def runs_ahead(self) -> bool:
+        """Tell whether an item may be run before it is born: its life begins with steps that never wait."""
+        return self.fuse and self.lane_of(self.start) == PURE
+
     def standing_in(self, state: str, *, due: bool) -> Literal["open", "done", "waits", "dead"]:
         """Tell how an item that arrives in a state stands."""
         if state in self.terminal:
@@ -174,7 +181,7 @@ class Workflow:
 
 
 def _is_fusable(ways: tuple[Transition, ...]) -> bool:
-    return bool(ways) and all(t.is_pure and t.lane == "pure" and t.prefetch is None for t in ways)
+    return bool(ways) and all(t.is_pure and t.lane == PURE and t.prefetch is None for t in ways)
 
 
 def leaves(transition: Transition, state: str) -> bool:

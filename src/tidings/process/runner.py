@@ -133,6 +133,15 @@ class Runner:
         except Exception as error:  # noqa: BLE001  # the runner is where surprises are recorded
             return self._failed(course, error)
 
+    def run_ahead(self, lease: Lease, lease_seconds: float) -> Settlement | None:
+        """Make the first attempt at an item that is not born yet; None where that needs to know other items."""
+        try:
+            if self.prefetches(lease):
+                return None
+        except Exception:  # noqa: BLE001  # the attempt it gets once it is born tells why
+            return None
+        return self.run_pure(lease, lease_seconds)
+
     async def run_waiting(self, lease: Lease, kit: Kit, lease_seconds: float, related: Related = None) -> Settlement:
         """Make one attempt with a processor that waits."""
         course = self._begin(lease, lease_seconds)

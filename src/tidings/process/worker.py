@@ -18,13 +18,13 @@ from tidings.model.errors import StoreUnavailable
 from tidings.model.item import Lease
 from tidings.model.pipeline import Pipeline
 from tidings.model.settlement import Settlement
+from tidings.model.workflow import PURE
+from tidings.process.merger import Merger
 from tidings.process.runner import Related, Runner, describe
 from tidings.process.waker import Waker
 from tidings.watch.logs import Seldom, event
 from tidings.watch.metrics import Metrics
 
-PURE = "pure"
-MERGE = "merge"
 POLL_SECONDS = 1.0
 GRACE_SECONDS = 25.0
 BATCHES_IN_FLIGHT = 1
@@ -91,6 +91,15 @@ class Worker:
         self._settling: asyncio.Queue[Settlement] = asyncio.Queue()
         self._settles = asyncio.Semaphore(1)
         self._cpu = ThreadPoolExecutor(BATCHES_IN_FLIGHT, thread_name_prefix="pure")
+        self._merger = Merger(
+            intake=intake,
+            runner=runner,
+            executor=executor,
+            threads=self._cpu,
+            waker=waker,
+            active=self._active_pipelines,
+            report=self._report_ahead,
+        )
         self._seldom = Seldom()
         self._stop = asyncio.Event()
         self._active: tuple[str, ...] = tuple(pipelines)
@@ -103,12 +112,13 @@ class Worker:
         """Work until `stop` is set; then finish or give back what is under way."""
         self._stop = stop
         loops = [asyncio.create_task(self._lane_loop(name)) for name in self._lanes]
-        if self._merges:
-            loops.append(asyncio.create_task(self._merge_loop()))
+        merging = {asyncio.create_task(self._merger.run(stop))} if self._merges else set()
         side = [asyncio.create_task(loop()) for loop in (self._settle_loop, self._beat_loop, self._record_loop)]
         await stop.wait()
         self._waker.wake_all()
         await asyncio.gather(*loops)
+        await self._end_within(grace_seconds, merging)
+        await self._merger.give_back()
         await self._drain(grace_seconds)
         for task in side:
             task.cancel()
@@ -128,7 +138,7 @@ class Worker:
             await running
 
     async def _is_idle(self, wait_for_due_seconds: float) -> bool:
-        if self._busy or self._running or not self._settling.empty():
+        if self._busy or self._running or self._merger.is_busy or not self._settling.empty():
             return False
         active = await self._active_pipelines()
         if self._merges:
@@ -138,7 +148,7 @@ class Worker:
         due = await self._executor.read(self._due_in_ms, active)
         if due is not None and due <= wait_for_due_seconds * 1000:
             return False
-        return not (self._busy or self._running)
+        return not (self._busy or self._running or self._merger.is_busy)
 
     def _due_in_ms(self, active: Sequence[str]) -> int | None:
         return self._items.next_due_ms(active, tuple(self._lanes))
@@ -150,37 +160,6 @@ class Worker:
             self._active = tuple(name for name in self._pipelines if f"pipeline:{name}" not in paused)
             self._active_read = time.monotonic()
         return self._active
-
-    async def _merge_loop(self) -> None:
-        while not self._stop.is_set():
-            merged = 0
-            try:
-                for name in await self._active_pipelines():
-                    merged += await self._merge(name)
-            except Exception as error:  # noqa: BLE001  # a loop outlives every surprise
-                self._seldom.event("merging failed", error=describe(error))
-                await asyncio.sleep(POLL_SECONDS)
-            if not merged and not self._stop.is_set():
-                await self._waker.wait(MERGE, POLL_SECONDS)
-
-    async def _merge(self, name: str) -> int:
-        self._busy += 1
-        try:
-            merged = await self._executor.write(self._intake.merge, name)
-        finally:
-            self._busy -= 1
-        if merged.read:
-            event(
-                "merged",
-                pipeline=name,
-                merged=merged.read,
-                born=merged.born,
-                changed=merged.changed,
-                unchanged=merged.unchanged,
-                checkpoint=merged.checkpoint,
-            )
-            self._waker.wake_all()
-        return merged.read
 
     async def _lane_loop(self, name: str) -> None:
         lane = self._lanes[name]
@@ -399,6 +378,10 @@ class Worker:
             return batch
         return [s for s in batch if s.id not in closed]
 
+    def _report_ahead(self, batch: list[Settlement], now_ms: int) -> None:
+        self._clock_ms = now_ms
+        self._report(batch, frozenset())
+
     def _report(self, batch: list[Settlement], stale: frozenset[int]) -> None:
         kinds = Counter([(s.pipeline, s.ended, s.standing == "done", s.presents) for s in batch if s.id not in stale])
         kinds.update((s.pipeline, "stale", False, False) for s in batch if stale and s.id in stale)
@@ -463,14 +446,18 @@ class Worker:
             for item in held & self._running.keys():
                 self._running[item] = (self._running[item][0], now)
 
+    async def _end_within(self, seconds: float, tasks: set[asyncio.Task[None]]) -> None:
+        if not tasks:
+            return
+        _, late = await asyncio.wait(tasks, timeout=seconds)
+        for task in late:
+            task.cancel()
+        await asyncio.gather(*late, return_exceptions=True)
+
     async def _drain(self, grace_seconds: float) -> None:
         """Let attempts under way finish and settle; cancel what does not, and give its leases back."""
         until = time.monotonic() + grace_seconds
-        if self._tasks:
-            _, late = await asyncio.wait(self._tasks, timeout=grace_seconds)
-            for task in late:
-                task.cancel()
-            await asyncio.gather(*late, return_exceptions=True)
+        await self._end_within(grace_seconds, self._tasks)
         try:
             async with asyncio.timeout(max(1.0, until - time.monotonic())):
                 await self._settling.join()

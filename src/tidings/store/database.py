@@ -36,7 +36,7 @@ class Tx(Protocol):
         ...
 
     def changes_all(self, name: str, /, rows: Sequence[Sequence[Any]]) -> bool:
-        """Run a batch statement if it changes a row for each; else, or where that is no cheaper, do nothing."""
+        """Run a batch statement if it changes a row for each; else do nothing. It returns nothing, which is cheaper."""
         ...
 
     def sql(self, text: str, values: Mapping[str, Any]) -> list[Row]:

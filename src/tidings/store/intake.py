@@ -9,10 +9,11 @@ import msgspec
 
 from tidings.model.clock import DAY_MS
 from tidings.model.errors import BadInput
-from tidings.model.item import Appended, Finding
+from tidings.model.item import LOW, Appended, Finding
 from tidings.model.pipeline import Pipeline
-from tidings.model.settlement import Merged
+from tidings.model.settlement import Ahead, Merged, Settlement
 from tidings.store.adopting import Adopted, Arrival, adopt
+from tidings.store.ahead import bear, take
 from tidings.store.database import Database, Tx
 from tidings.store.shelving import put_first_cards
 
@@ -67,19 +68,18 @@ class IntakeLog:
         if not findings:
             return Appended()
         checkpoint = self.checkpoint(tx, pipeline)
-        asked = [(n, pipeline, f.kind, f.key, checkpoint) for n, f in enumerate(findings)]
-        known: dict[tuple[str, str], str | None] = {}
-        buried: set[tuple[str, str]] = set()
-        for number, waiting, current, tombstone in tx.many("known_fingerprint", asked):
-            name = (findings[number].kind, findings[number].key)
-            known[name] = waiting if waiting is not None else current
-            if tombstone:
-                buried.add(name)
+        names = [(n, pipeline, f.kind, f.key) for n, f in enumerate(findings)]
+        known: dict[tuple[str, str], str] = {}
+        for number, fingerprint in tx.many("known_fingerprints", names):
+            known[findings[number].kind, findings[number].key] = fingerprint
+        for number, fingerprint in tx.many("waiting_findings", [(*name, checkpoint) for name in names]):
+            known[findings[number].kind, findings[number].key] = fingerprint
+        buried = {(findings[n].kind, findings[n].key) for (n,) in tx.many("look_up_tombstone", names)}
         fresh: list[Finding] = []
         new = changed = 0
         for finding in findings:
             name = (finding.kind, finding.key)
-            seen = known[name]
+            seen = known.get(name)
             if name in buried or seen == finding.fingerprint:
                 continue
             new, changed = (new + 1, changed) if seen is None else (new, changed + 1)
@@ -104,14 +104,57 @@ class IntakeLog:
         with self._database.transaction() as tx:
             self._database.lock(tx, f"merge:{pipeline}")
             checkpoint = self.checkpoint(tx, pipeline)
-            rows = tx.all("unmerged_findings", pipeline=pipeline, checkpoint=checkpoint, limit=limit)
-            if not rows:
-                return Merged(checkpoint=checkpoint)
-            arrivals = [Arrival(Finding(pipeline, k, y, f, bytes(p), r), n) for n, k, y, f, r, p in rows]
-            adopted = adopt(tx, self._pipelines, arrivals)
-            self._show_at_once(tx, pipeline, adopted)
-            tx.run("move_checkpoint", pipeline=pipeline, checkpoint=rows[-1][0])
-        return Merged(len(rows), len(adopted.born), len(adopted.changed), adopted.unchanged, rows[-1][0])
+            return self._merge(tx, pipeline, checkpoint, self._arrivals(tx, pipeline, checkpoint, limit))
+
+    def merge_ahead(
+        self, pipeline: str, ahead: Ahead | None, settlements: Sequence[Settlement], limit: int = 500
+    ) -> tuple[Merged, Ahead | None]:
+        """Give birth to what was run ahead, then take the next findings: to be run ahead, or else merged at once.
+
+        With a limit of 0 nothing more is taken.
+        """
+        with self._database.transaction() as tx:
+            self._database.lock(tx, f"merge:{pipeline}")
+            merged = Merged() if ahead is None else self._catch_up(tx, ahead, settlements)
+            if not limit:
+                return merged, None
+            running = tx.one("running_ahead", pipeline=pipeline)
+            if running is not None and running[1] > 0:
+                return merged, None
+            checkpoint = self.checkpoint(tx, pipeline)
+            arrivals = self._arrivals(tx, pipeline, checkpoint, limit)
+            if running is not None:
+                # Whoever ran ahead has vanished, perhaps because of one of these: each gets attempts of its own.
+                arrivals = [a for a in arrivals if a.intake_id <= running[0]] or arrivals
+            elif arrivals and not self._gives_way(tx, pipeline, arrivals):
+                taken = take(tx, self._pipelines, pipeline, arrivals)
+                if taken is not None:
+                    return merged, taken
+            return merged + self._merge(tx, pipeline, checkpoint, arrivals), None
+
+    def _arrivals(self, tx: Tx, pipeline: str, checkpoint: int, limit: int) -> list[Arrival]:
+        rows = tx.all("unmerged_findings", pipeline=pipeline, checkpoint=checkpoint, limit=limit)
+        return [Arrival(Finding(pipeline, k, y, f, bytes(p), r), n) for n, k, y, f, r, p in rows]
+
+    def _gives_way(self, tx: Tx, pipeline: str, arrivals: Sequence[Arrival]) -> bool:
+        """Tell whether something more urgent than this bulk waits behind it: merging alone gets there faster."""
+        if arrivals[-1].finding.priority < LOW:
+            return False
+        return tx.one("urgent_finding", pipeline=pipeline, after=arrivals[-1].intake_id) is not None
+
+    def _catch_up(self, tx: Tx, ahead: Ahead, settlements: Sequence[Settlement]) -> Merged:
+        row = tx.one("catch_up", pipeline=ahead.pipeline, token=ahead.token)
+        if row is None:
+            return Merged(stale=len(ahead.arrivals))
+        return _merged(ahead.arrivals, bear(tx, self._pipelines, ahead, settlements))
+
+    def _merge(self, tx: Tx, pipeline: str, checkpoint: int, arrivals: Sequence[Arrival]) -> Merged:
+        if not arrivals:
+            return Merged(checkpoint=checkpoint)
+        adopted = adopt(tx, self._pipelines, arrivals)
+        self._show_at_once(tx, pipeline, adopted)
+        tx.run("move_checkpoint", pipeline=pipeline, checkpoint=arrivals[-1].intake_id)
+        return _merged(arrivals, adopted)
 
     def _show_at_once(self, tx: Tx, pipeline: str, adopted: Adopted) -> None:
         declared = self._pipelines.get(pipeline)
@@ -154,6 +197,10 @@ class IntakeLog:
         with self._database.transaction() as tx:
             self._database.lock(tx, f"merge:{pipeline}")
             tx.run("move_checkpoint", pipeline=pipeline, checkpoint=0)
+
+
+def _merged(arrivals: Sequence[tuple[Finding, int]], adopted: Adopted) -> Merged:
+    return Merged(len(arrivals), len(adopted.born), len(adopted.changed), adopted.unchanged, checkpoint=arrivals[-1][1])
 
 
 def _decoded(text: str | None) -> Any:

@@ -3,27 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from itertools import groupby
 from operator import attrgetter
 from typing import Any
 
 import msgspec
 
-from tidings.model.item import PRIORITIES, Item, JournalRow, Lease, Step, ref, split_ref
+from tidings.model.item import PRIORITIES, Item, JournalRow, Lease, Step, split_ref
 from tidings.model.pipeline import Pipeline
 from tidings.model.settlement import Settled, Settlement, Swept
-from tidings.store.adopting import Arrival, adopt, begin_waiting
+from tidings.store.adopting import begin_waiting
 from tidings.store.database import Database, Row, Tx
-from tidings.store.links import BY_CHILD, replace_links
-from tidings.store.shelving import clean, put_presentations
+from tidings.store.effects import DELIVERY, trouble, write_effects
 
 OLDEST_SHARE = 0.2
 LOST_LEASES_MAX = 3
-ERROR_CHARS_MAX = 500
-CAUSE_CHARS_MAX = 200
-DELIVERY, ANNOUNCES = "delivery", "announces"
 _ID_AND_TOKEN = attrgetter("id", "token")
-_encode = msgspec.json.Encoder().encode
 _steps = msgspec.json.Decoder(list[Step]).decode
 
 
@@ -96,51 +90,11 @@ class ItemStore:
         with self._database.transaction() as tx:
             returned = _close(tx, ordered)
             held = ordered if len(returned) == len(ordered) else [s for s in ordered if s.id in returned]
-            born = self._write_effects(tx, held) if held else 0
+            born = write_effects(tx, self._pipelines, held)
             begin_waiting(tx, self._pipelines, _waiting(held, returned))
         done = frozenset(returned)
         stale = frozenset() if len(done) == len(settlements) else frozenset([s.id for s in settlements]) - done
         return Settled(done, stale, born)
-
-    def _write_effects(self, tx: Tx, held: list[Settlement]) -> int:
-        tx.many("insert_journal", [_journal(s) for s in held])
-        held = [s for s in held if s.body is not None or s.presents or s.accepts or s.links is not None or s.children]
-        if not held:
-            return 0
-        if bodies := [(s.id, s.revision, s.body) for s in held if s.body is not None]:
-            tx.many("replace_body", bodies)
-        if outdated := [(s.id,) for s in held if s.accepts and s.revision > 1]:
-            tx.many("drop_other_bodies", outdated)
-        replace_links(tx, [(s.pipeline, ref(s.kind, s.key), s.links, s.token > 1) for s in held if s.links is not None])
-        self._show(tx, held)
-        return self._bear(tx, held)
-
-    def _show(self, tx: Tx, held: list[Settlement]) -> None:
-        shown = sorted((s for s in held if s.presents), key=lambda s: s.pipeline)
-        for name, group in groupby(shown, key=lambda s: s.pipeline):
-            rows = [(s.id, s.kind, s.key, s.revision, s.presentation) for s in group]
-            put_presentations(tx, self._pipelines[name], rows)
-
-    def _bear(self, tx: Tx, held: list[Settlement]) -> int:
-        children = [child for s in held for child in s.children]
-        if not children:
-            return 0
-        # A delivery states whom it announces; other children state their own links when they are processed.
-        tx.many(
-            "insert_link",
-            [
-                (s.pipeline, ANNOUNCES, ref(DELIVERY, child.key), BY_CHILD, ref(s.kind, s.key), None)
-                for s in held
-                for child in s.children
-                if child.kind == DELIVERY
-            ],
-        )
-        # One order for all: two parents bearing the same children at once do not wait for each other in a circle.
-        children.sort(key=lambda child: (child.pipeline, child.kind, child.key))
-        return sum(
-            len(adopt(tx, self._pipelines, [Arrival(child, 0) for child in group]).born)
-            for _, group in groupby(children, key=lambda child: child.pipeline)
-        )
 
     def were_settled(self, leases: Sequence[tuple[int, int]]) -> set[int]:
         """Tell which leases a journal row closed: read back after a COMMIT whose reply was lost."""
@@ -264,19 +218,11 @@ def _close(tx: Tx, ordered: list[Settlement]) -> dict[int, Row]:
 
 
 def _guarded(s: Settlement) -> tuple[Any, ...]:
-    error = clean(s.error)[:ERROR_CHARS_MAX] if s.error else None
-    cause = clean(s.cause)[:CAUSE_CHARS_MAX] if s.cause else None
+    error, cause = trouble(s)
     return (
         s.id, s.token, s.state_before, s.state, s.standing, s.lane, s.attempts, s.due_at, s.delay_ms, error, cause,
         s.failing_since, int(s.accepts), int(s.ended == "advanced"),
     )  # fmt: skip
-
-
-def _journal(s: Settlement) -> tuple[Any, ...]:
-    steps = _encode(s.steps) if s.steps else None
-    attempt = s.attempts if s.ended in ("retried", "postponed", "parked", "dead") else 0
-    error = clean(s.error)[:ERROR_CHARS_MAX] if s.error else None
-    return (s.id, "attempt", s.token, attempt, s.state_before, s.state, s.ended, error, None, steps)
 
 
 def _waiting(held: list[Settlement], returned: dict[int, Row]) -> list[tuple[int, str, str, str, int, str, int, int]]:

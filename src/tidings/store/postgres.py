@@ -75,9 +75,16 @@ class PostgresTx:
         cursor = self.connection.execute(statement.text, values)
         return cursor.fetchall() if cursor.description else []
 
-    def changes_all(self, _: str, /, rows: Sequence[Sequence[Any]]) -> bool:  # noqa: ARG002  # the form of a Tx
-        """Do nothing: what a batch returns costs little here."""
-        return False
+    def changes_all(self, name: str, /, rows: Sequence[Sequence[Any]]) -> bool:
+        """Run a batch statement without what it returns, and see whether every row counted."""
+        statement = self._statements[name]
+        columns = zip(*rows, strict=True)
+        values = {param: array(column) for param, column in zip(statement.params, columns, strict=True)}
+        with self.connection.transaction() as savepoint:
+            changed = self.connection.execute(statement.text.partition("\nRETURNING")[0], values).rowcount
+            if changed != len(rows):
+                raise psycopg.Rollback(savepoint)
+        return changed == len(rows)
 
     def sql(self, text: str, values: Mapping[str, Any]) -> list[Row]:
         """Run composed SQL with bound values."""

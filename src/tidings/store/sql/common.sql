@@ -10,14 +10,15 @@ SELECT tidings_now();
 INSERT INTO intake (pipeline, kind, key, fingerprint, priority, payload, source, appended_at)
 VALUES (:pipeline, :kind, :key, :fingerprint, :priority, :payload, :source, tidings_now());
 
--- name: known_fingerprint
--- What is known of a key: number of the asker, the newest waiting finding, the item, whether a tombstone forbids it.
+-- name: waiting_findings
+-- What waits of a key behind the checkpoint, oldest first. Asking for the newest alone takes SQLite seven times as long.
 -- params: number pipeline kind key checkpoint
-SELECT :number,
-    (SELECT fingerprint FROM intake
-     WHERE pipeline = :pipeline AND kind = :kind AND key = :key AND id > :checkpoint ORDER BY id DESC LIMIT 1),
-    (SELECT fingerprint FROM items WHERE pipeline = :pipeline AND kind = :kind AND key = :key),
-    (SELECT 1 FROM tombstones WHERE pipeline = :pipeline AND kind = :kind AND key = :key);
+SELECT :number, fingerprint FROM intake
+WHERE pipeline = :pipeline AND kind = :kind AND key = :key AND id > :checkpoint;
+
+-- name: known_fingerprints
+-- params: number pipeline kind key
+SELECT :number, fingerprint FROM items WHERE pipeline = :pipeline AND kind = :kind AND key = :key;
 
 -- name: checkpoint
 -- The last merged finding, unless it is missing from a log that still holds older ones.
@@ -26,8 +27,32 @@ SELECT checkpoint FROM checkpoints c WHERE pipeline = :pipeline AND (
     OR NOT EXISTS (SELECT 1 FROM intake WHERE pipeline = c.pipeline AND id < c.checkpoint));
 
 -- name: move_checkpoint
+-- Whoever runs ahead of it loses the right to.
 INSERT INTO checkpoints (pipeline, checkpoint, moved_at) VALUES (:pipeline, :checkpoint, tidings_now())
-ON CONFLICT (pipeline) DO UPDATE SET checkpoint = excluded.checkpoint, moved_at = excluded.moved_at;
+ON CONFLICT (pipeline) DO UPDATE
+SET checkpoint = excluded.checkpoint, moved_at = excluded.moved_at, ahead_to = NULL, ahead_until = NULL;
+
+-- name: running_ahead
+-- Who runs ahead of the checkpoint: how far, and for how long yet.
+SELECT ahead_to, ahead_until - tidings_now() FROM checkpoints WHERE pipeline = :pipeline AND ahead_until IS NOT NULL;
+
+-- name: run_ahead
+-- One token lets one worker run the next findings before their items are born.
+INSERT INTO checkpoints (pipeline, checkpoint, moved_at, ahead_token, ahead_to, ahead_until)
+VALUES (:pipeline, 0, tidings_now(), 1, :ahead_to, tidings_now() + :lease_ms)
+ON CONFLICT (pipeline) DO UPDATE
+SET ahead_token = checkpoints.ahead_token + 1, ahead_to = excluded.ahead_to, ahead_until = excluded.ahead_until
+RETURNING ahead_token, tidings_now();
+
+-- name: catch_up
+-- Guarded by the token: the checkpoint moves with the items only for the worker that still may.
+UPDATE checkpoints SET checkpoint = ahead_to, moved_at = tidings_now(), ahead_to = NULL, ahead_until = NULL
+WHERE pipeline = :pipeline AND ahead_token = :token AND ahead_until IS NOT NULL
+RETURNING checkpoint;
+
+-- name: urgent_finding
+-- Whether anything more urgent than bulk waits in the log.
+SELECT 1 FROM intake WHERE pipeline = :pipeline AND id > :after AND priority < 2 LIMIT 1;
 
 -- name: save_cursor
 -- A page's cursor, in the transaction that appends the page.
@@ -77,6 +102,18 @@ VALUES (:pipeline, :kind, :key, :fingerprint, :state, :standing, :lane, :priorit
     CASE WHEN :lane IS NULL THEN NULL ELSE tidings_now() END, :intake_id, tidings_now(), tidings_now(), tidings_now())
 ON CONFLICT (pipeline, kind, key) DO NOTHING
 RETURNING id, kind, key;
+
+-- name: insert_run_item
+-- An item that was run before it was born: it enters where that left it.
+-- params: id pipeline kind key fingerprint state standing lane priority due_at delay_ms attempts token accepted_revision intake_id error cause failing_since
+INSERT INTO items (id, pipeline, kind, key, fingerprint, state, standing, lane, priority, due_at, attempts, lease_token,
+    accepted_revision, intake_id, last_error, cause, failing_since, created_at, changed_at, state_since)
+VALUES (:id, :pipeline, :kind, :key, :fingerprint, :state, :standing, :lane, :priority,
+    CASE WHEN :due_at IS NOT NULL THEN :due_at WHEN :delay_ms IS NOT NULL THEN tidings_now() + :delay_ms END,
+    :attempts, :token, :accepted_revision, :intake_id, :error, :cause, :failing_since,
+    tidings_now(), tidings_now(), tidings_now())
+ON CONFLICT (pipeline, kind, key) DO NOTHING
+RETURNING id;
 
 -- name: restart_item
 -- A changed finding, or an operator, begins an item again: nobody's lease survives it.

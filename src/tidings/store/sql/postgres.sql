@@ -7,14 +7,17 @@ SELECT p, k, y, f, r, b, s, (SELECT tidings_now())
 FROM unnest(:pipeline::text[], :kind::text[], :key::text[], :fingerprint::text[], :priority::bigint[], :payload::bytea[], :source::text[])
     WITH ORDINALITY AS v (p, k, y, f, r, b, s, n) ORDER BY n;
 
--- name: known_fingerprint
+-- name: waiting_findings
 -- params: number pipeline kind key checkpoint
-SELECT v.n,
-    (SELECT fingerprint FROM intake i
-     WHERE i.pipeline = v.p AND i.kind = v.k AND i.key = v.y AND i.id > v.c ORDER BY id DESC LIMIT 1),
-    (SELECT fingerprint FROM items i WHERE i.pipeline = v.p AND i.kind = v.k AND i.key = v.y),
-    (SELECT 1 FROM tombstones t WHERE t.pipeline = v.p AND t.kind = v.k AND t.key = v.y)
-FROM unnest(:number::bigint[], :pipeline::text[], :kind::text[], :key::text[], :checkpoint::bigint[]) AS v (n, p, k, y, c);
+SELECT v.n, i.fingerprint
+FROM unnest(:number::bigint[], :pipeline::text[], :kind::text[], :key::text[], :checkpoint::bigint[]) AS v (n, p, k, y, c)
+JOIN intake i ON i.pipeline = v.p AND i.kind = v.k AND i.key = v.y AND i.id > v.c
+ORDER BY i.id;
+
+-- name: known_fingerprints
+-- params: number pipeline kind key
+SELECT v.n, i.fingerprint FROM unnest(:number::bigint[], :pipeline::text[], :kind::text[], :key::text[]) AS v (n, p, k, y)
+JOIN items i ON i.pipeline = v.p AND i.kind = v.k AND i.key = v.y;
 
 -- name: look_up_item
 -- params: number pipeline kind key
@@ -39,6 +42,23 @@ FROM (SELECT tidings_now() AS now) c,
 ORDER BY n
 ON CONFLICT (pipeline, kind, key) DO NOTHING
 RETURNING id, kind, key;
+
+-- name: draw_item_ids
+SELECT nextval(pg_get_serial_sequence('items', 'id')) FROM generate_series(1, :count);
+
+-- name: insert_run_item
+-- params: id pipeline kind key fingerprint state standing lane priority due_at delay_ms attempts token accepted_revision intake_id error cause failing_since
+INSERT INTO items (id, pipeline, kind, key, fingerprint, state, standing, lane, priority, due_at, attempts, lease_token,
+    accepted_revision, intake_id, last_error, cause, failing_since, created_at, changed_at, state_since)
+SELECT id, p, k, y, f, s, g, l, r, CASE WHEN u IS NOT NULL THEN u WHEN d IS NOT NULL THEN c.now + d END,
+    a, t, v, i, e, w, z, c.now, c.now, c.now
+FROM (SELECT tidings_now() AS now) c,
+    unnest(:id::bigint[], :pipeline::text[], :kind::text[], :key::text[], :fingerprint::text[], :state::text[],
+        :standing::text[], :lane::text[], :priority::bigint[], :due_at::bigint[], :delay_ms::bigint[], :attempts::bigint[],
+        :token::bigint[], :accepted_revision::bigint[], :intake_id::bigint[], :error::text[], :cause::text[],
+        :failing_since::bigint[]) AS n (id, p, k, y, f, s, g, l, r, u, d, a, t, v, i, e, w, z)
+ON CONFLICT (pipeline, kind, key) DO NOTHING
+RETURNING id;
 
 -- name: restart_item
 -- params: id fingerprint revision state standing lane priority intake_id

@@ -1,0 +1,86 @@
+"""What an attempt leaves besides its item's row: journal, body, links, card, document, children."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from itertools import groupby
+from operator import attrgetter
+from typing import Any
+
+import msgspec
+
+from tidings.model.item import ref
+from tidings.model.pipeline import Pipeline
+from tidings.model.settlement import Settlement
+from tidings.store.adopting import Arrival, adopt
+from tidings.store.database import Tx
+from tidings.store.links import BY_CHILD, replace_links
+from tidings.store.shelving import clean, put_presentations
+
+ERROR_CHARS_MAX = 500
+CAUSE_CHARS_MAX = 200
+DELIVERY, ANNOUNCES = "delivery", "announces"
+_BY_PIPELINE = attrgetter("pipeline")
+_encode = msgspec.json.Encoder().encode
+
+
+def write_effects(tx: Tx, pipelines: Mapping[str, Pipeline], held: list[Settlement], *, replaces: bool = True) -> int:
+    """Write the effects of settlements whose right to them is proven; return how many children were born.
+
+    Bodies are replaced, except where there are none yet.
+    """
+    if not held:
+        return 0
+    tx.many("insert_journal", [_journal(s) for s in held])
+    held = [s for s in held if s.body is not None or s.presents or s.accepts or s.links is not None or s.children]
+    if not held:
+        return 0
+    if replaces:
+        _replace_bodies(tx, held)
+    replace_links(tx, [(s.pipeline, ref(s.kind, s.key), s.links, s.token > 1) for s in held if s.links is not None])
+    shown = sorted((s for s in held if s.presents), key=_BY_PIPELINE)
+    for name, group in groupby(shown, key=_BY_PIPELINE):
+        rows = [(s.id, s.kind, s.key, s.revision, s.presentation) for s in group]
+        put_presentations(tx, pipelines[name], rows)
+    return _bear(tx, pipelines, held)
+
+
+def _replace_bodies(tx: Tx, held: list[Settlement]) -> None:
+    if bodies := [(s.id, s.revision, s.body) for s in held if s.body is not None]:
+        tx.many("replace_body", bodies)
+    if outdated := [(s.id,) for s in held if s.accepts and s.revision > 1]:
+        tx.many("drop_other_bodies", outdated)
+
+
+def _bear(tx: Tx, pipelines: Mapping[str, Pipeline], held: list[Settlement]) -> int:
+    children = [child for s in held for child in s.children]
+    if not children:
+        return 0
+    # A delivery states whom it announces; other children state their own links when they are processed.
+    tx.many(
+        "insert_link",
+        [
+            (s.pipeline, ANNOUNCES, ref(DELIVERY, child.key), BY_CHILD, ref(s.kind, s.key), None)
+            for s in held
+            for child in s.children
+            if child.kind == DELIVERY
+        ],
+    )
+    # One order for all: two parents bearing the same children at once do not wait for each other in a circle.
+    children.sort(key=lambda child: (child.pipeline, child.kind, child.key))
+    return sum(
+        len(adopt(tx, pipelines, [Arrival(child, 0) for child in group]).born)
+        for _, group in groupby(children, key=_BY_PIPELINE)
+    )
+
+
+def trouble(s: Settlement) -> tuple[str | None, str | None]:
+    """Return error and cause as they can be kept."""
+    error = clean(s.error)[:ERROR_CHARS_MAX] if s.error else None
+    return error, clean(s.cause)[:CAUSE_CHARS_MAX] if s.cause else None
+
+
+def _journal(s: Settlement) -> tuple[Any, ...]:
+    steps = _encode(s.steps) if s.steps else None
+    attempt = s.attempts if s.ended in ("retried", "postponed", "parked", "dead") else 0
+    return (s.id, "attempt", s.token, attempt, s.state_before, s.state, s.ended, trouble(s)[0], None, steps)
