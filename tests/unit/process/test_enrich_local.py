@@ -13,6 +13,7 @@ from tidings.model.answers import IssueAnalysis, IssueFacts, RepoFacts, RepoSumm
 from tidings.process import enrich_local
 from tidings.process.enrich_local import lexicon
 from tidings.process.enrich_local.furniture import is_furniture
+from tidings.process.enrich_local.markdown import read
 from tidings.process.enrich_local.sentences import printable, split_sentences
 
 ANY_TEXT = st.text(
@@ -290,6 +291,12 @@ def test_an_issue_is_judged_by_what_its_text_names() -> None:
         "Follow the stack trace to the first line that belongs to this project.",
         "Open engine/export.py.",
     ]
+
+
+def test_only_a_list_mark_at_the_beginning_of_a_line_is_one() -> None:
+    body = "Folding (Ctrl+F9) is final. It passes *and* it fails.\n- [ ] the first entry\n12) the second"
+
+    assert read(body).prose == ["Folding (Ctrl+F9) is final. It passes and it fails.", "the first entry", "the second"]
 
 
 def test_labels_move_the_difficulty() -> None:

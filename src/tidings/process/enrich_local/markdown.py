@@ -14,7 +14,7 @@ COMMENT_OPENS, COMMENT_CLOSES = "<!--", "-->"
 FENCE: Final = re.compile(r"\s{0,8}(```|~~~)")
 HEADING: Final = re.compile(r"\s{0,3}#{1,6}\s")
 UNDERLINE: Final = re.compile(r"\s{0,3}(?:={3,}|-{3,}|\*{3,}|_{3,})\s*$")
-LIST_MARK: Final = re.compile(r"\s{0,20}(?:[-*+]|\d{1,3}[.)])\s{1,4}(?:\[[ xX]\]\s)?")
+LIST_MARK: Final = re.compile(r"^\s{0,20}(?:[-*+]|\d{1,3}[.)])\s{1,4}(?:\[[ xX]\]\s)?")
 NUMBERED: Final = re.compile(r"\s{0,20}\d{1,3}[.)]\s")
 OPEN_TASK: Final = re.compile(r"\s{0,20}[-*+]\s{1,4}\[ \]\s")
 # Every quantifier is bounded or excludes its own opening, so that no input makes a search start over and over.
@@ -59,7 +59,7 @@ def read(text: str, skip_sections: frozenset[str] = frozenset()) -> Markdown:
 def plain(line: str) -> str:
     """Return one line as plain text: link texts stay, addresses, images, tags and emphasis go."""
     line = LINK.sub(r"\1", IMAGE.sub(" ", TAG.sub(" ", line)))
-    line = LIST_MARK.sub("", BARE_LINK.sub(" ", line).lstrip("#> \t"), count=1)
+    line = LIST_MARK.sub("", BARE_LINK.sub(" ", line).lstrip("#> \t"))
     return " ".join(EMPHASIS.sub("", line.replace("`", "")).split())
 
 
