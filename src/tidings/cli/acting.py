@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import sys
+import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from types import TracebackType
 from typing import Annotated, BinaryIO
 
+import msgspec
 import typer
-from rich.progress import Progress
 
-from tidings.cli.output import console, fail, moment, say, show_json, show_table
+from tidings.cli.output import fail, moment, say, show_json, show_table, while_somebody_reads
+from tidings.cli.progress import Meter
 from tidings.cli.shared import ConfigOption, JsonOption, actor, opened_store
 from tidings.discover.upload import admit_lines, read_lines
-from tidings.model.item import Rejected
+from tidings.model.item import Appended, Rejected
 
 PANEL = "Act"
 REJECTED_SHOWN = 20
@@ -189,34 +192,76 @@ def upload(
     as_json: JsonOption = False,
 ) -> None:
     """Upload items into the intake log; bad lines are reported, the rest goes on."""
-    accepted = duplicate = 0
-    rejected: list[Rejected] = []
-    lines = 0
-    with opened_store(config) as (store, pipelines):
+    appended = Appended()
+    with opened_store(config) as (store, pipelines), Refused() as refused:
         declared = pipelines.get(pipeline)
         if declared is None or declared.admit is None:
             able = ", ".join(n for n, p in pipelines.items() if p.admit) or "none"
             fail(f"pipeline {pipeline!r} takes no uploads; these do: {able}")
-        with (
-            _reading(file) as source,
-            Progress(console=console, transient=True, disable=not console.is_terminal) as bar,
-        ):
-            task = bar.add_task(f"uploading to {pipeline}", total=None)
-            for findings, refused in admit_lines(read_lines(source), declared.admit, way="BULK"):
-                appended = store.intake.append(pipeline, findings)
-                accepted += appended.accepted
-                duplicate += appended.unchanged
-                rejected += refused
-                lines += len(findings) + len(refused)
-                bar.update(task, completed=lines)
-    if as_json:
-        show_json({"accepted": accepted, "duplicate": duplicate, "rejected": rejected})
-    else:
-        say(f"{accepted} accepted, {duplicate} duplicate, {len(rejected)} rejected")
-        for line in rejected[:REJECTED_SHOWN]:
-            say(f"  line {line.line}: {line.reason}")
-        if len(rejected) > REJECTED_SHOWN:
-            say(f"  … and {len(rejected) - REJECTED_SHOWN} more; --json lists them all")
+        with _reading(file) as source, Meter(f"uploading to {pipeline}") as meter:
+            size_bytes = 0 if file == "-" else Path(file).stat().st_size
+            lines = 0
+            for findings, rejected in admit_lines(read_lines(source), declared.admit, way="BULK"):
+                appended += store.intake.append(pipeline, findings)
+                refused.add(rejected)
+                lines += len(findings) + len(rejected)
+                meter.show(f"{lines:,} lines", source.tell() if size_bytes else 0, size_bytes)
+        if as_json:
+            _show_upload(appended, refused)
+            return
+    say(
+        f"{appended.accepted} accepted ({appended.new} new, {appended.changed} changed), "
+        f"{appended.unchanged} duplicate, {refused.count} rejected"
+    )
+    for line in refused.first:
+        say(f"  line {line.line}: {line.reason}")
+    if refused.count > len(refused.first):
+        say(f"  … and {refused.count - len(refused.first)} more; --json lists them all")
+
+
+class Refused:
+    """The lines of an upload that were refused. All are kept, but on disk: a bad file may have millions."""
+
+    def __init__(self) -> None:
+        self.count = 0
+        self.first: list[Rejected] = []
+        """As many as are shown to people."""
+        self._file = tempfile.SpooledTemporaryFile(max_size=1 << 20)  # noqa: SIM115  # closed at our own exit
+
+    def __enter__(self) -> Refused:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._file.close()
+
+    def add(self, lines: list[Rejected]) -> None:
+        """Keep some more."""
+        self.count += len(lines)
+        self.first += lines[: REJECTED_SHOWN - len(self.first)]
+        self._file.writelines(msgspec.json.encode(line) + b"\n" for line in lines)
+
+    def __iter__(self) -> Iterator[bytes]:
+        """Return all of them, encoded."""
+        self._file.seek(0)
+        return (line.rstrip() for line in self._file)
+
+
+def _show_upload(appended: Appended, refused: Refused) -> None:
+    """Print the receipt for programs, line by line."""
+    counts = {
+        "accepted": appended.accepted,
+        "new": appended.new,
+        "changed": appended.changed,
+        "duplicate": appended.unchanged,
+    }
+    with while_somebody_reads():
+        sys.stdout.write("".join(["{\n", *(f'  "{name}": {count},\n' for name, count in counts.items())]))
+        sys.stdout.write('  "rejected": [')
+        for number, line in enumerate(refused):
+            sys.stdout.write(f"{',' if number else ''}\n    {line.decode()}")
+        sys.stdout.write("\n  ]\n}\n" if refused.count else "]\n}\n")
 
 
 @contextmanager
