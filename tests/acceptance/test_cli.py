@@ -6,6 +6,7 @@ import asyncio
 import json
 import os
 import pty
+import signal
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -14,10 +15,13 @@ from urllib.error import HTTPError, URLError
 from urllib.request import Request, urlopen
 
 import pytest
+from starlette.types import Receive, Scope, Send
 from tests.commands import Ended
 from tests.disks import small_disk
 from tests.processes import clean_environment, fleet, free_port, until
 
+from tidings.sample.hacker_news import HackerNews
+from tidings.sample.serving import StandIn
 from tidings.sample.world import World
 
 HN = "[pipelines.hacker_news]\nbase_url = 'http://127.0.0.1:1/v0'\n"
@@ -116,6 +120,9 @@ BAD = [
     (2, ("discover", "nope")),
     (2, ("discover", "hacker_news", "--source", "nope")),
     (2, ("discover", "hacker_news", "--from", "1")),
+    (2, ("discover", "hacker_news", "--from", "5", "--to", "1")),
+    (2, ("discover", "hacker_news", "--from", "0", "--to", "1")),
+    (2, ("discover", "feeds", "--from", "1", "--to", "5")),
     (1, ("discover", "hacker_news")),
     (2, ("items", "--limit", "0")),
     (1, ("explain", "hacker_news", "item", "1")),
@@ -218,18 +225,73 @@ async def test_a_reader_who_leaves_early_is_no_trouble(tmp_path: Path) -> None:
     assert err == b""
 
 
+def all_of(controller: int) -> str:
+    """Read what is drawn on a terminal until nobody holds it any more."""
+    drawn = b""
+    while True:
+        try:
+            drawn += os.read(controller, 1 << 16)
+        except OSError:
+            return drawn.decode()
+
+
+async def on_terminal(folder: Path, *arguments: str) -> tuple[int, str]:
+    """Run one command on a terminal; return its exit code and what it drew."""
+    controller, terminal = pty.openpty()
+    process = await asyncio.create_subprocess_exec(
+        sys.executable, "-m", "tidings", *arguments, cwd=folder, stdout=terminal, stderr=terminal,
+        env=clean_environment() | {"TERM": "xterm", "COLUMNS": "200"},
+    )  # fmt: skip
+    os.close(terminal)
+    async with asyncio.timeout(90):
+        drawn = await asyncio.to_thread(all_of, controller)
+        code = await process.wait()
+    os.close(controller)
+    return code, drawn
+
+
 async def test_bars_are_drawn_on_terminals_only(tmp_path: Path) -> None:
     (tmp_path / "tidings.toml").write_text(HN)
     plain = await ran(tmp_path, "backup", "one.db")
     assert "\x1b" not in plain.out + plain.err
-    controller, terminal = pty.openpty()
-    process = await asyncio.create_subprocess_exec(
-        sys.executable, "-m", "tidings", "backup", "two.db", cwd=tmp_path, stdout=terminal, stderr=terminal,
-        env=clean_environment() | {"TERM": "xterm"},
-    )  # fmt: skip
-    assert await process.wait() == 0
-    drawn = os.read(controller, 100_000).decode()
-    os.close(terminal)
-    os.close(controller)
+    code, drawn = await on_terminal(tmp_path, "backup", "two.db")
+    assert code == 0
     assert "backing up" in drawn
     assert "\x1b" in drawn
+
+
+async def test_a_range_of_ids_is_read_with_a_bar_and_goes_on_where_it_was_stopped(tmp_path: Path) -> None:
+    world = HackerNews({"id": n, "type": "story", "title": f"Story {n}", "time": 1_700_000_000} for n in range(1, 601))
+    waiting, gate = asyncio.Event(), asyncio.Event()
+
+    async def gated(scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["path"] == "/v0/item/250.json":
+            waiting.set()
+            await gate.wait()
+        await world.app(scope, receive, send)
+
+    async with StandIn(gated) as server:
+        (tmp_path / "tidings.toml").write_text(f"[pipelines.hacker_news]\nbase_url = '{server.url}/v0'\n")
+        stopped = await asyncio.create_subprocess_exec(
+            sys.executable, "-m", "tidings", "discover", "hacker_news", "--from", "1", "--to", "590",
+            cwd=tmp_path, env=clean_environment(), stderr=asyncio.subprocess.PIPE,
+        )  # fmt: skip
+        async with asyncio.timeout(60):
+            await waiting.wait()
+            stopped.send_signal(signal.SIGINT)
+            _, said = await stopped.communicate()
+        gate.set()
+        assert stopped.returncode == 130
+        assert said.decode() == "tidings: stopped; the same command goes on from there\n"
+
+        asked = len(world.asked)
+        code, drawn = await on_terminal(tmp_path, "discover", "hacker_news", "--from", "1", "--to", "590")
+        assert code == 0
+        assert "100%" in drawn
+        assert "read from 1 to 590" in drawn
+        assert "item/200.json" not in world.asked[asked:]
+        assert "item/201.json" in world.asked[asked:]
+
+        refused = await ran(tmp_path, "discover", "hacker_news", "--from", "601", "--to", "602")
+        assert (refused.code, refused.out) == (2, "")
+        assert "the newest item is 600" in refused.err

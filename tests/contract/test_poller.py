@@ -15,7 +15,7 @@ from tests.example import ThingSource, thing
 
 from tidings.discover.poller import LEASE_SECONDS, seconds_until_due
 from tidings.model.contracts import Kit
-from tidings.model.errors import Misconfigured, Permanent, SlowDown, Transient
+from tidings.model.errors import BadInput, Misconfigured, Permanent, SlowDown, Transient
 from tidings.model.item import Rejected
 from tidings.model.pipeline import Page, Run, Schedule
 from tidings.model.views import RunView
@@ -114,6 +114,28 @@ async def test_a_run_with_options_is_no_completed_run(database_url: str) -> None
 
         assert source.runs[0].options == {"since": "2020-01-01"}
         assert engine.store.intake.cursor(SOURCE)[1:] == (None, False)
+
+
+async def test_what_is_asked_for_and_cannot_be_is_refused_and_is_no_failure_of_the_source(database_url: str) -> None:
+    source = ThingSource(all_pages=[a_page("a", cursor=1)], error=BadInput("no such year"))
+    async with Engine(database_url, [example.pipeline(source)]) as engine:
+        with pytest.raises(BadInput, match="no such year"):
+            await ask(engine, options={"since": "the flood"})
+        (row,) = engine.store.schedules.all()
+        assert (row.failures, row.lease_until) == (0, None)
+        assert next_in_seconds(engine) <= 0
+
+        assert (await ask(engine)).error == "no such year"
+        assert engine.store.schedules.all()[0].failures == 1
+
+
+async def test_whoever_asks_is_told_of_every_page_once_it_is_kept(database_url: str) -> None:
+    source = ThingSource(all_pages=[a_page("a", cursor=1), a_page("b", "c", cursor=2)])
+    async with Engine(database_url, [example.pipeline(source)]) as engine:
+        told: list[tuple[int, Any]] = []
+        await ask(engine, on_page=lambda page: told.append((len(page.findings), page.cursor)))
+
+        assert told == [(1, 1), (2, 2)]
 
 
 async def test_a_failing_source_is_asked_less_and_less_often(database_url: str) -> None:
@@ -269,8 +291,8 @@ async def test_the_loop_asks_what_is_due_until_it_is_stopped(database_url: str) 
             await running
 
 
-async def test_a_stop_in_the_middle_of_a_run_gives_the_turn_back(database_url: str) -> None:
-    source = SteppedSource([a_page("a", cursor=1), a_page("b", cursor=2), a_page("c", cursor=3)])
+async def test_a_stop_in_the_middle_of_a_run_gives_the_turn_back_and_keeps_what_was_read(database_url: str) -> None:
+    source = SteppedSource([a_page("a", cursor=1), a_page("b", cursor=2, mark="m"), a_page("c", cursor=3)])
     async with Engine(database_url, [example.pipeline(source)]) as engine:
         stop = asyncio.Event()
         running = asyncio.create_task(engine.app.poller.run(stop))
@@ -285,5 +307,6 @@ async def test_a_stop_in_the_middle_of_a_run_gives_the_turn_back(database_url: s
         assert row.lease_until is None
         assert row.failures == 0
         assert row.last_success_at is None
-        assert engine.store.intake.cursor(SOURCE) == (1, None, False)
+        assert engine.store.intake.cursor(SOURCE) == (2, None, False)
+        assert engine.store.intake.unmerged("example") == 2
         assert next_in_seconds(engine) <= 0

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import sys
 from collections.abc import Callable, Coroutine
 from typing import Annotated, Any
 
 import typer
-from rich.progress import Progress, SpinnerColumn, TextColumn
 
 from tidings.app import App, run_loops
-from tidings.cli.output import console, fail, say, show_json, show_table
+from tidings.cli.output import fail, say, show_json, show_table
+from tidings.cli.progress import Meter
 from tidings.cli.serving import refuse_open_bind, serve_loop
 from tidings.cli.shared import (
     ConfigOption,
@@ -23,6 +24,9 @@ from tidings.cli.shared import (
     stop_on_signals,
     wiring_of,
 )
+from tidings.discover.poller import PAGES_MAX
+from tidings.discover.ranged import Ranged
+from tidings.model.pipeline import Page, Pipeline, Source
 from tidings.model.views import RunView
 from tidings.watch import logs
 
@@ -125,30 +129,20 @@ def discover(
     declared = next((p for p in wiring.pipelines if p.name == pipeline), None)
     if declared is None:
         fail(f"pipeline {pipeline!r} is not on; on are {', '.join(p.name for p in wiring.pipelines) or 'none'}")
-    names = [s.name for s in declared.sources if source in (None, s.name, s.name.removeprefix(f"{pipeline}."))]
-    if not names:
-        fail(f"there is no source {source!r}; known: {', '.join(s.name for s in declared.sources) or 'none'}")
-    options = {k: v for k, v in (("from", from_id), ("to", to_id)) if v is not None}
-    if len(options) == 1:
-        fail("--from and --to go together")
+    options = _range(from_id, to_id)
+    sources = _sources(declared, source, options)
     logs.set_up("human", logging.WARNING)
 
     async def use(app: App) -> list[RunView]:
         await app.poller.declare()
-        runs = []
-        with _progress(as_json) as progress:
-            for name in names:
-                task = progress.add_task(f"asking {name}", total=None)
-                watch = asyncio.create_task(_watch(app, name, progress, task, options))
-                run = await app.poller.ask(name, force=True, options=options)
-                watch.cancel()
-                progress.remove_task(task)
-                if run is None:
-                    raise SystemExit(_busy(name))
-                runs.append(run)
-        return runs
+        return [run for each in sources for run in await _ask(app, each, options)]
 
-    runs = run_app(wiring, use)
+    try:
+        runs = run_app(wiring, use)
+    except KeyboardInterrupt:
+        if options:
+            sys.stderr.write("tidings: stopped; the same command goes on from there\n")
+        raise
     if as_json:
         show_json(runs)
     else:
@@ -157,18 +151,47 @@ def discover(
         raise SystemExit(1)
 
 
-def _progress(quiet: bool) -> Progress:
-    columns = (SpinnerColumn(), TextColumn("{task.description}"), TextColumn("{task.fields[note]}"))
-    return Progress(*columns, console=console, transient=True, disable=quiet or not console.is_terminal)
+def _range(first: int | None, last: int | None) -> dict[str, int]:
+    if first is None and last is None:
+        return {}
+    if first is None or last is None:
+        fail("--from and --to go together")
+    if not 1 <= first <= last:
+        fail(f"--from {first} --to {last}: a range goes from an id of at least 1 up to one that is not lower")
+    return {"from": first, "to": last}
 
 
-async def _watch(app: App, name: str, progress: Progress, task: Any, options: dict[str, Any]) -> None:
-    """Show how far a long reading has come."""
-    total = options["to"] - options["from"] + 1 if options else None
-    while True:
-        await asyncio.sleep(0.5)
-        waiting = await app.executor.read(app.store.intake.unmerged, name.partition(".")[0])
-        progress.update(task, total=total, completed=waiting, note=f"{waiting} found")
+def _sources(pipeline: Pipeline, name: str | None, options: dict[str, int]) -> list[Source]:
+    """Return those to ask; a range is asked only of sources that read one."""
+    known = pipeline.sources
+    named = [s for s in known if name in (None, s.name, s.name.removeprefix(f"{pipeline.name}."))]
+    if not named:
+        fail(f"there is no source {name!r}; known: {', '.join(s.name for s in known) or 'none'}")
+    able = [s for s in named if not options or isinstance(s, Ranged)]
+    if not able:
+        fail(f"--from and --to: {', '.join(s.name for s in named)} cannot read a range of ids")
+    return able
+
+
+async def _ask(app: App, source: Source, options: dict[str, int]) -> list[RunView]:
+    """Ask one source; a range longer than one run may be takes several."""
+    runs: list[RunView] = []
+    found, place = 0, (0, 0)
+    with Meter(f"asking {source.name}") as meter:
+
+        def show(page: Page) -> None:
+            nonlocal found, place
+            found += len(page.findings)
+            if options and isinstance(source, Ranged):
+                place = source.progress(page.cursor) or (place[1], place[1])
+            meter.show(f"{found:,} found", *place)
+
+        while not runs or (options and runs[-1].pages >= PAGES_MAX and runs[-1].error is None):
+            run = await app.poller.ask(source.name, force=True, options=options, on_page=show)
+            if run is None:
+                raise SystemExit(_busy(source.name))
+            runs.append(run)
+    return runs
 
 
 def _busy(name: str) -> str:

@@ -12,7 +12,7 @@ from typing import Any, Protocol
 from cronsim import CronSim, CronSimError
 
 from tidings.model.contracts import Executor, Intake, Kit
-from tidings.model.errors import Misconfigured, SlowDown, TidingsError, Transient
+from tidings.model.errors import BadInput, Misconfigured, SlowDown, TidingsError, Transient
 from tidings.model.item import Appended
 from tidings.model.pipeline import Page, Pipeline, Run, Schedule, Source
 from tidings.model.views import RunView
@@ -23,7 +23,15 @@ LEASE_SECONDS = 300.0
 BACKOFF_BASE_SECONDS = 30.0
 BACKOFF_CAP_SECONDS = 6 * 3600.0
 PAGES_MAX = 10_000
+"""One run reads no more; what is left waits for the next."""
 POLL_SECONDS = 1.0
+
+OnPage = Callable[[Page], None]
+"""Told of every page once it is kept."""
+
+
+def _unwatched(_page: Page) -> None:
+    return None
 
 
 class Turn(Protocol):
@@ -79,6 +87,17 @@ class _Tally:
     credits: int = 0
     notes: list[str] = field(default_factory=list)
     next_check_seconds: float | None = None
+
+
+@dataclass(slots=True)
+class _Asking:
+    """One run under way."""
+
+    pipeline: Pipeline
+    source: Source
+    turn: Turn
+    on_page: OnPage
+    tally: _Tally = field(default_factory=_Tally)
 
 
 class Poller:
@@ -140,19 +159,27 @@ class Poller:
             self._seldom.event("asking failed", source=name, error=f"{type(error).__name__}: {error}")
             return None
 
-    async def ask(self, name: str, *, force: bool = False, options: Mapping[str, Any] | None = None) -> RunView | None:
+    async def ask(
+        self,
+        name: str,
+        *,
+        force: bool = False,
+        options: Mapping[str, Any] | None = None,
+        on_page: OnPage = _unwatched,
+    ) -> RunView | None:
         """Ask one source now if it is due (or forced) and nobody else does; return the run's record."""
         pipeline, source = self._sources[name]
         turn = await self._executor.write(self._schedules.claim, name, self._owner, LEASE_SECONDS, force=force)
         if turn is None:
             return None
         started_at = await self._executor.read(self._now_ms)
-        tally = _Tally()
+        asking = _Asking(pipeline, source, turn, on_page)
+        tally = asking.tally
         error: str | None = None
         wait: float | None = None
         try:
             tally.trimmed = await self._executor.write(self._intake.trim, pipeline.name)
-            await self._read_pages(pipeline, source, turn, tally, started_at, options or {})
+            await self._read_pages(asking, started_at, options or {})
         except asyncio.CancelledError:
             # Being stopped is nobody's failure: the source is due again at once.
             await self._executor.write(self._schedules.give_back, turn, self._view(name, started_at, tally, "stopped"))
@@ -162,6 +189,10 @@ class Poller:
             wait = slow.retry_after_seconds
         except TidingsError as failure:
             error, wait = str(failure), _asked_wait(failure)
+            if options and isinstance(failure, BadInput):
+                # What was asked for cannot be; that says nothing of the source.
+                await self._executor.write(self._schedules.give_back, turn, self._view(name, started_at, tally, error))
+                raise
         except Exception as failure:  # noqa: BLE001  # a source's surprise must not end the poller
             error = f"{type(failure).__name__}: {failure}"
         view = self._view(name, started_at, tally, error)
@@ -170,10 +201,9 @@ class Poller:
         await self._close(source, turn, view, next_in)
         return view
 
-    async def _read_pages(
-        self, pipeline: Pipeline, source: Source, turn: Turn, tally: _Tally, now_ms: int, options: Mapping[str, Any]
-    ) -> None:
+    async def _read_pages(self, asking: _Asking, now_ms: int, options: Mapping[str, Any]) -> None:
         """Append page by page; the last one is held back a moment so that the mark commits with it."""
+        source, tally = asking.source, asking.tally
         cursor, mark, completed = await self._executor.read(self._intake.cursor, source.name)
         run = Run(source.name, now_ms, cursor, mark, not completed, options)
         held: Page | None = None
@@ -181,8 +211,8 @@ class Poller:
         try:
             async for page in source.pages(run, self._kit):
                 if held is not None:
-                    await self._keep_turn(source, turn)
-                    await self._append(pipeline, source, held, tally)
+                    await self._keep_turn(asking)
+                    await self._append(asking, held)
                 held = page
                 new_mark = page.mark if page.mark is not None else new_mark
                 tally.next_check_seconds = page.next_check_seconds or tally.next_check_seconds
@@ -190,27 +220,26 @@ class Poller:
                     break
         except _TurnLost:
             raise
-        except Exception:
+        except (Exception, asyncio.CancelledError):
             # What came before the trouble was paid for and is kept; only the mark stays where it was.
             if held is not None:
-                await self._append(pipeline, source, held, tally)
+                await self._append(asking, held)
             raise
-        await self._keep_turn(source, turn)
-        await self._append(pipeline, source, held or Page(()), tally, mark=new_mark, completes=not options)
+        await self._keep_turn(asking)
+        await self._append(asking, held or Page(()), mark=new_mark, completes=not options)
 
-    async def _keep_turn(self, source: Source, turn: Turn) -> None:
+    async def _keep_turn(self, asking: _Asking) -> None:
         """Prolong the turn before a page is written: two pollers must not move one cursor."""
-        if not await self._executor.write(self._schedules.beat, turn, LEASE_SECONDS):
-            raise _TurnLost(f"{source.name} took so long that another poller has its turn now")
+        if not await self._executor.write(self._schedules.beat, asking.turn, LEASE_SECONDS):
+            raise _TurnLost(f"{asking.source.name} took so long that another poller has its turn now")
 
-    async def _append(
-        self, pipeline: Pipeline, source: Source, page: Page, tally: _Tally, mark: Any = None, completes: bool = False
-    ) -> None:
+    async def _append(self, asking: _Asking, page: Page, mark: Any = None, completes: bool = False) -> None:
+        source, tally = asking.source.name, asking.tally
         appended = await self._executor.write(
             self._intake.append,
-            pipeline.name,
+            asking.pipeline.name,
             page.findings,
-            source=source.name,
+            source=source,
             cursor=page.cursor,
             mark=mark,
             completes=completes,
@@ -223,7 +252,8 @@ class Poller:
         if page.note:
             tally.notes.append(page.note)
         for rejected in page.rejected[:20]:
-            event("entry rejected", source=source.name, line=rejected.line, reason=rejected.reason)
+            event("entry rejected", source=source, line=rejected.line, reason=rejected.reason)
+        asking.on_page(page)
 
     def _view(self, name: str, started_at: int, tally: _Tally, error: str | None) -> RunView:
         return RunView(

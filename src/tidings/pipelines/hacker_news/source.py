@@ -27,11 +27,12 @@ WANTED_MAX = 5_000
 
 
 class Backfill(msgspec.Struct, omit_defaults=True):
-    """A range of ids to read, and the next one."""
+    """A range of ids to read, as it was asked for, the next one, and where it ends: nothing is above the newest."""
 
     first: int
     last: int
     next: int
+    end: int
 
 
 class Cursor(msgspec.Struct, omit_defaults=True):
@@ -99,6 +100,11 @@ class FirebaseSource:
         if "from" in run.options or "to" in run.options:
             return self._backfill(api, run, cursor)
         return self._live(api, run, cursor)
+
+    def progress(self, cursor: Any) -> tuple[int, int] | None:
+        """Return how many ids of the range under way are read, of how many; None where no range is."""
+        backfill = None if cursor is None else msgspec.convert(cursor, Cursor).backfill
+        return None if backfill is None else (backfill.next - backfill.first, backfill.end - backfill.first + 1)
 
     async def _live(self, api: Firebase, run: Run, cursor: Cursor | None) -> AsyncIterator[Page]:
         newest = await api.newest_id()
@@ -190,17 +196,18 @@ class FirebaseSource:
     async def _backfill(self, api: Firebase, run: Run, cursor: Cursor | None) -> AsyncIterator[Page]:
         """Read a range of ids, page by page; the same range asked for again goes on where it stopped."""
         first, last = _range(run.options)
+        newest = await api.newest_id()
+        if newest < first:
+            raise BadInput(f"there is nothing from {first} on: the newest item is {newest}")
         cursor = cursor or Cursor(start=0, walked=0)
-        if cursor.backfill is None or (cursor.backfill.first, cursor.backfill.last) != (first, last):
-            cursor.backfill = Backfill(first, last, first)
-        total = last - first + 1
-        for ids in _paged(range(cursor.backfill.next, last + 1), self.page_size):
+        known, end = cursor.backfill, min(last, newest)
+        goes_on = known is not None and (known.first, known.last) == (first, last)
+        for ids in _paged(range(known.next if known is not None and goes_on else first, end + 1), self.page_size):
             read = await api.read(ids, all_or_none=True)
-            cursor.backfill = Backfill(first, last, ids[-1] + 1)
-            note = f"{ids[-1] - first + 1}/{total} ids"
-            yield _page(read, cursor, priority=LOW, mark=run.mark, note=note)
+            cursor.backfill = Backfill(first, last, ids[-1] + 1, end)
+            yield _page(read, cursor, priority=LOW, mark=run.mark)
         cursor.backfill = None
-        yield Page((), cursor=msgspec.to_builtins(cursor), mark=run.mark, note=f"{total}/{total} ids")
+        yield Page((), cursor=msgspec.to_builtins(cursor), mark=run.mark, note=f"read from {first} to {end}")
 
 
 def _page(
@@ -210,14 +217,12 @@ def _page(
     *,
     priority: int = NORMAL,
     mark: Any = None,
-    note: str | None = None,
 ) -> Page:
     return Page(
         tuple(finding_of(given, "FIREBASE", priority) for given in read.items),
         cursor=msgspec.to_builtins(cursor),
         mark=mark,
         rejected=(*read.rejected, *given_up),
-        note=note,
     )
 
 

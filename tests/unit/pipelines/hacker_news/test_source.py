@@ -286,7 +286,9 @@ async def test_a_backfill_reads_a_range_and_says_how_far_it_is(world, poller, cl
     found = await poller.run(**{"from": 11, "to": 60})
 
     assert found == list(range(11, 61))
-    assert [page.note for page in poller.pages] == ["20/50 ids", "40/50 ids", "50/50 ids", "50/50 ids"]
+    source = poller.source
+    assert [source.progress(page.cursor) for page in poller.pages] == [(20, 50), (40, 50), (50, 50), None]
+    assert [page.note for page in poller.pages if page.note] == ["read from 11 to 60"]
     assert {finding.priority for page in poller.pages for finding in page.findings} == {LOW}
     assert (poller.cursor["walked"], poller.cursor.get("backfill"), poller.mark) == (walked, None, mark)
     assert await poller.run() == []
@@ -303,6 +305,17 @@ async def test_a_broken_backfill_goes_on_where_it_stopped(world, poller, faults)
 
     assert done == 41
     assert rest == list(range(41, 91))
+
+
+async def test_a_backfill_ends_at_the_newest_item_and_what_is_above_is_refused(world, poller):
+    stories(world, 30)
+
+    found = await poller.run(**{"from": 25, "to": 10**12})
+
+    assert found == list(range(25, 31))
+    assert poller.pages[-1].note == "read from 25 to 30"
+    with pytest.raises(BadInput, match="the newest item is 30"):
+        await poller.run(**{"from": 31, "to": 40})
 
 
 async def test_a_backfill_before_the_first_run_is_no_baseline(world, poller):
