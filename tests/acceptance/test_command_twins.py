@@ -45,7 +45,8 @@ async def commands_of(world: World) -> set[str]:
     for path in PAGES:
         page = (await client.get(path, headers={"accept": "text/html"})).text
         twins = re.findall(r'<code class="twin"[^>]*>(.*?)</code>', page, re.DOTALL)
-        shown |= {each.strip() for twin in twins for each in html.unescape(twin).split("&&")}
+        commands = [html.unescape(re.sub("<[^>]*>", "", twin)) for twin in twins]
+        shown |= {each.strip() for command in commands for each in command.split("&&")}
     return shown
 
 

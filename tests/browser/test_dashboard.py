@@ -138,7 +138,7 @@ def test_reviving_a_dead_letter(served: Served, browser: Watched) -> None:
     group = next(group for group in desk.dead_letters() if group.kind == "delivery")
     page = browser.open("/dead-letters")
     card = page.locator("li.dead", has_text=group.cause)
-    expect(card).to_contain_text(f"tidings dead revive --pipeline {group.pipeline}")
+    expect(card).to_contain_text(f"tidings dead revive {group.sample_id}")
 
     card.get_by_role("button", name=re.compile("^Revive (it|all)")).click()
 
@@ -219,3 +219,21 @@ def test_the_keyboard_reaches_the_content_first(browser: Watched) -> None:
     expect(page.locator(":focus")).to_have_text("Skip to content")
     page.keyboard.press("Enter")
     assert page.url.endswith("#main")
+
+
+def test_a_phone_shows_whole_rows_and_where_one_is(served: Served, chromium: Browser) -> None:
+    context = chromium.new_context(viewport=SMALL)  # type: ignore[arg-type]
+    watched = Watched(context.new_page(), served.url)
+    for path in ("/items", "/deliveries"):
+        page = watched.open(path)
+        for cell in page.locator("table.data tbody tr").first.locator("td:visible").all():
+            box = cell.bounding_box()
+            assert box is not None
+            assert box["x"] >= 0
+            assert box["x"] + box["width"] <= SMALL["width"]
+    here = page.locator(".rail a[aria-current]").bounding_box()
+    assert here is not None
+    assert here["x"] >= 0
+    assert here["x"] + here["width"] <= SMALL["width"]
+    assert watched.complaints == []
+    context.close()

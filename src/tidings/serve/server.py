@@ -214,13 +214,14 @@ class Application(Starlette):
         """Answer where no operation was found; a foreign host learns nothing of our routes."""
         assert isinstance(error, HTTPException)
         try:
-            self._access.check_host(request.scope)
+            is_local = self._access.check_host(request.scope)
         except Problem as foreign:
             return refusal(foreign)
         problem = _no_route(error)
-        if wants_page(request):
-            return await self._show_problem(request, problem, Caller())
-        return refusal(problem)
+        if not wants_page(request):
+            return refusal(problem)
+        caller = await self._access.caller(request, is_local=is_local, with_cookie=True)
+        return await self._show_problem(request, problem, caller)
 
     async def _fail(self, _request: Request, _error: Exception) -> Any:
         return refusal(_broken())
@@ -273,7 +274,7 @@ def _broken() -> Problem:
 
 
 def _no_route(error: HTTPException) -> Problem:
-    helps = "See /docs for what there is."
+    helps = "`/docs` tells what there is."
     if error.status_code == 405:
         return Problem(405, "This method is not allowed here.", helps=helps, headers=dict(error.headers or {}))
     return Problem(error.status_code, "Nothing lives at this address.", helps=helps)

@@ -106,8 +106,9 @@ async def test_the_first_page_answers_how_we_are(client: Client):
     assert "15 steps in the last hour" in page
     assert "oldest waiting 4 s" in page
     assert "1 dead letter" in page
-    assert "tidings dead revive --pipeline hacker_news --cause &#39;is_valid: type&#39;" in page
-    assert "2 need you · Now · tidings" in page
+    assert "tidings dead revive 7" in page
+    assert "1 needs you." in page
+    assert "<title>1 needs you · Now · tidings</title>" in page
 
 
 async def test_buttons_are_for_those_who_may(world: World):

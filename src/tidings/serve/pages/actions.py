@@ -49,7 +49,7 @@ class Actions:
                 told = await act(call, form)
             except BadInput as error:
                 raise Problem(409, f"{error}".rstrip(".") + ".", helps="Go back and look again.") from error
-            self._frame.forget_status()
+            self._frame.look_again()
             self._parts.wake()
             return go(self._parts.root_path, form.get("back", "/"), told)
 
@@ -85,7 +85,7 @@ class Actions:
 
     async def _purge(self, _call: Call, form: dict[str, str]) -> str:
         if not form.get("pipeline") or "cause" not in form:
-            raise Problem(400, "Say which dead letters to bury.")
+            raise Problem(400, "Say which dead letters to purge.")
         done = await self._write(self._desk.purge, item=None, pipeline=form["pipeline"], cause=form["cause"])
         return f"purged.{done}"
 

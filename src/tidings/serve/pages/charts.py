@@ -10,7 +10,7 @@ from markupsafe import Markup
 from tidings.model.views import Point
 
 _WIDTH, _HEIGHT = 120, 28
-_TICKS_MAX = 5
+_TICKS = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,14 +51,21 @@ def levels(points: Sequence[Point], since_ms: int, until_ms: int, buckets: int) 
 
 
 def sparkline(values: Sequence[float], what: str) -> Markup:
-    """Draw how a series went, small enough to stand in a row."""
+    """Draw how a series went, as bars small enough to stand in a row."""
     peak = max(values, default=0)
     said = f"{what}: {values[-1]:,.0f} lately, {peak:,.0f} at most" if peak else f"{what}: nothing yet"
-    line, area = _curve(values, peak, _WIDTH, _HEIGHT - 1, _HEIGHT - 3)
+    step = _WIDTH / max(1, len(values))
+    bars = Markup("").join(
+        Markup('<rect x="{:.2f}" y="{:.2f}" width="{:.2f}" height="{:.2f}"/>').format(
+            index * step, _HEIGHT - 1 - size, step * 0.72, size
+        )
+        for index, value in enumerate(values)
+        if (size := max(1.5, value / peak * (_HEIGHT - 1)) if value > 0 else 0)
+    )
     return Markup(
         '<svg class="spark" viewBox="0 0 {w} {h}" preserveAspectRatio="none" role="img" aria-label="{said}">'
-        '<title>{said}</title><path class="area" d="{area}"/><path class="line" d="{line}"/></svg>'
-    ).format(w=_WIDTH, h=_HEIGHT, said=said, area=area, line=line)
+        '<title>{said}</title><path class="base" d="M0 {base}H{w}"/>{bars}</svg>'
+    ).format(w=_WIDTH, h=_HEIGHT, said=said, base=_HEIGHT - 0.5, bars=bars)
 
 
 def line_chart(values: Sequence[float], labels: Sequence[str], what: str, tone: str = "accent") -> Markup:
@@ -66,7 +73,7 @@ def line_chart(values: Sequence[float], labels: Sequence[str], what: str, tone: 
     peak = max(values, default=0)
     if not peak:
         return Markup('<p class="quiet">Nothing in this time.</p>')
-    line, area = _curve(values, peak, 600, 100, 92)
+    line, area = _curve(values, peak)
     plot = Markup('<path class="area {}" d="{}"/><path class="line {}" d="{}"/>').format(tone, area, tone, line)
     return _figure(plot, "0 0 600 100", peak, labels, what, {what: values})
 
@@ -94,23 +101,28 @@ def _stack(index: int, bar: Bar, parts: Sequence[str], peak: int) -> Markup:
     return Markup("<g>{}</g>").format(Markup("").join(shapes))
 
 
-def _curve(values: Sequence[float], peak: float, width: int, base: int, height: int) -> tuple[str, str]:
-    step = width / max(1, len(values) - 1)
-    shares = [value / peak if peak else 0 for value in values]
-    line = "M" + "L".join(f"{index * step:.1f} {base - share * height:.1f}" for index, share in enumerate(shares))
-    return line, f"{line}V{base}H0Z"
+def _curve(values: Sequence[float], peak: float) -> tuple[str, str]:
+    step = 600 / max(1, len(values) - 1)
+    line = "M" + "L".join(f"{index * step:.1f} {100 - value / peak * 92:.1f}" for index, value in enumerate(values))
+    return line, f"{line}V100H0Z"
 
 
 def _figure(
     plot: Markup, box: str, peak: float, labels: Sequence[str], what: str, columns: Mapping[str, Sequence[float]]
 ) -> Markup:
-    every = max(1, -(-len(labels) // _TICKS_MAX))
-    ticks = Markup("").join(Markup("<span>{}</span>").format(label) for label in [*labels[:-1:every], labels[-1]])
+    ticks = Markup("").join(Markup("<span>{}</span>").format(label) for label in _spread(labels))
     return Markup(
         '<figure class="chart"><span class="peak">{peak}</span>'
         '<svg viewBox="{box}" preserveAspectRatio="none" role="img" aria-label="{what}">{plot}</svg>'
         '<div class="ticks" aria-hidden="true">{ticks}</div>{table}</figure>'
     ).format(peak=f"{peak:,.0f}", box=box, what=what, plot=plot, ticks=ticks, table=_table(what, labels, columns))
+
+
+def _spread(labels: Sequence[str]) -> list[str]:
+    """Choose labels at even distances, with the first and the last; narrow screens show every other of the five."""
+    last = len(labels) - 1
+    places = dict.fromkeys(round(last * tick / (_TICKS - 1)) for tick in range(_TICKS))
+    return [labels[place] for place in places]
 
 
 def _table(what: str, labels: Sequence[str], columns: Mapping[str, Sequence[float]]) -> Markup:

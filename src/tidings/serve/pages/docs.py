@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import msgspec
@@ -16,7 +17,8 @@ class Docs:
 
     def __init__(self, frame: Frame, document: dict[str, Any]) -> None:
         self._frame = frame
-        self._sections = sections(document)
+        titles = {name: each.title for name, each in frame.parts.pipelines.items()}
+        self._sections = sections(document, titles)
         self._document = document
 
     def operations(self) -> list[Operation]:
@@ -27,14 +29,22 @@ class Docs:
         return await self._frame.page(call, "docs.html", sections=self._sections, info=self._document["info"])
 
 
-def sections(document: dict[str, Any]) -> list[dict[str, Any]]:
-    """Group the operations by tag, each with what a reader needs."""
+def sections(document: dict[str, Any], titles: Mapping[str, str]) -> list[dict[str, Any]]:
+    """Group the operations by tag, each with what a reader needs; a pipeline's are called by its title."""
     grouped: dict[str, list[dict[str, Any]]] = {}
     for path, operations in document["paths"].items():
         for method, operation in operations.items():
             grouped.setdefault(operation["tags"][0], []).append(_shown(path, method, operation))
     about = {tag["name"]: tag["description"] for tag in document["tags"]}
-    return [{"name": name, "about": about.get(name, ""), "operations": shown} for name, shown in grouped.items()]
+    return [
+        {
+            "name": name,
+            "title": titles.get(name, name.replace("_", " ").capitalize()),
+            "about": about.get(name, ""),
+            "operations": shown,
+        }
+        for name, shown in grouped.items()
+    ]
 
 
 def _shown(path: str, method: str, operation: dict[str, Any]) -> dict[str, Any]:

@@ -15,11 +15,12 @@ from tidings.model.views import StatusView
 from tidings.serve.access import Access, Caller
 from tidings.serve.operations import Call
 from tidings.serve.pages import wording
+from tidings.serve.pages.needs import Glance, dead_command
 from tidings.serve.pages.static import Static
 from tidings.serve.parts import Parts
 from tidings.serve.replies import HTML, Reply
 
-_STATUS_SECONDS = 0.5
+_GLANCE_SECONDS = 0.5
 
 TOLD = {
     "revived": "Revived {n}.",
@@ -28,7 +29,7 @@ TOLD = {
     "checking": "The source is asked now.",
     "paused": "Paused. Nothing is lost; it goes on where it stopped.",
     "resumed": "Resumed.",
-    "purged": "Buried {n} for good.",
+    "purged": "Purged {n} for good.",
     "welcome": "Signed in.",
     "goodbye": "Signed out.",
 }
@@ -42,7 +43,7 @@ class Frame:
         self.parts = parts
         self.access = access
         self.static = Static()
-        self._status: tuple[float, StatusView] | None = None
+        self._glance: tuple[float, Glance] | None = None
         self._environment = Environment(
             loader=PackageLoader("tidings.serve", "templates"),
             autoescape=select_autoescape(default=True, default_for_string=True),
@@ -67,25 +68,39 @@ class Frame:
             "host": wording.host_of,
             "day": wording.day,
             "exact": rfc3339,
+            "command": wording.command,
+            "answered": wording.answered,
+            "run": wording.run_words,
+            "paced": wording.paced,
         }
-        self._environment.globals |= {"count": wording.count, "query": link_query}
+        self._environment.globals |= {"count": wording.count, "query": link_query, "dead_command": dead_command}
+
+    async def glance(self) -> Glance:
+        """Return how things are, shared by everything that asks within half a second."""
+        now = time.monotonic()
+        if self._glance is None or now - self._glance[0] > _GLANCE_SECONDS:
+            self._glance = (now, await self.parts.executor.read(self._look))
+        return self._glance[1]
+
+    def _look(self) -> Glance:
+        desk = self.parts.desk
+        status = desk.status()
+        has_dead = any(view.dead_letters for view in status.pipelines.values())
+        return Glance(status, desk.dead_letters() if has_dead else [], desk.channels())
 
     async def status(self) -> StatusView:
-        """Return the status, shared by everything that asks within half a second."""
-        now = time.monotonic()
-        if self._status is None or now - self._status[0] > _STATUS_SECONDS:
-            self._status = (now, await self.parts.executor.read(self.parts.desk.status))
-        return self._status[1]
+        """Return the status alone."""
+        return (await self.glance()).status
 
-    def forget_status(self) -> None:
+    def look_again(self) -> None:
         """Ask again: something was just changed."""
-        self._status = None
+        self._glance = None
 
     async def page(self, call: Call, template: str, *, status: int = 200, **context: Any) -> Reply:
         """Render a page for a caller."""
-        overview = await self.status()
-        needs = sum(view.dead_letters > 0 for view in overview.pipelines.values()) + len(overview.alerts)
-        return self.render(call.request.scope, call.caller, template, status, needs=needs, overview=overview, **context)
+        glance = await self.glance()
+        needs = glance.asks(self.parts.pipelines)
+        return self.render(call.request.scope, call.caller, template, status, needs=needs, glance=glance, **context)
 
     def render(
         self, scope: Mapping[str, Any], caller: Caller, template: str, status: int = 200, **context: Any
@@ -102,7 +117,8 @@ class Frame:
             told=_told(scope),
             now_ms=now_ms,
             when=partial(wording.when, now_ms=now_ms),
-            ago=partial(wording.ago, now_ms=now_ms),
+            told_at=partial(wording.told, now_ms=now_ms),
+            doing=partial(wording.doing, now_ms=now_ms),
             may_operate=may_operate,
             is_signed_in=caller.session is not None,
             is_demo=self.parts.is_demo,

@@ -65,14 +65,19 @@ class _Line:
     falls: bool = False
 
 
-def draw(workflow: Workflow, counts: Mapping[str, int], links: Mapping[str, str]) -> Markup:
-    """Draw a workflow with how many items rest in each state; each box leads to those items."""
-    boxes = {state: _Box(state, _width(state, counts.get(state, 0))) for state in workflow.states}
+def draw(
+    workflow: Workflow, counts: Mapping[str, int], links: Mapping[str, str], dead: Mapping[str, int] | None = None
+) -> Markup:
+    """Draw a workflow with how many items, and dead letters, rest in each state; each box leads to those items."""
+    dead = dead or {}
+    boxes = {state: _Box(state, _width(state, _words_of(counts, dead, state))) for state in workflow.states}
     pairs = _pairs(workflow)
     width, height = _Layout(workflow, boxes, pairs).place()
     shapes = [_arrow(_route(boxes[source], boxes[target]), moves) for (source, target), moves in pairs.items()]
     shapes += [_from_anywhere(boxes[t.target], t) for t in workflow.transitions if _is_wide(t)]
-    shapes += [_draw_box(workflow, box, counts.get(box.state, 0), links.get(box.state)) for box in boxes.values()]
+    for box in boxes.values():
+        number, lost = counts.get(box.state, 0), dead.get(box.state, 0)
+        shapes.append(_draw_box(workflow, box, number, lost, links.get(box.state)))
     said = f"Workflow of {workflow.kind}: {len(workflow.states)} states, {len(workflow.transitions)} transitions"
     return Markup(
         '<div class="scroller" tabindex="0" role="group" aria-label="{said}">'
@@ -81,11 +86,14 @@ def draw(workflow: Workflow, counts: Mapping[str, int], links: Mapping[str, str]
 
 
 def tone_of(workflow: Workflow, state: str) -> str:
-    """Return what a state means: good where items are published or end well, bad where they fail."""
+    """Return what a state means: good where items are published or arrive, bad where they fail, ended aside."""
     if state in workflow.failures:
         return "bad"
-    is_good = state in workflow.terminal or any(t.publishes and t.target == state for t in workflow.transitions)
-    return "good" if is_good else "plain"
+    if state == spine_of(workflow)[-1]:
+        return "good"
+    if state in workflow.terminal:
+        return "ended"
+    return "good" if any(t.publishes and t.target == state for t in workflow.transitions) else "plain"
 
 
 def spine_of(workflow: Workflow) -> list[str]:
@@ -113,8 +121,13 @@ def _is_wide(transition: Transition) -> bool:
     return ANY in transition.sources or len(transition.sources) > 2
 
 
-def _width(state: str, count: int) -> float:
-    return max(len(state) * _CHAR, len(f"{count:,}") * 11) + 2 * _PAD
+def _words_of(counts: Mapping[str, int], dead: Mapping[str, int], state: str) -> str:
+    lost = f" ◆{dead[state]:,}" if dead.get(state) else ""
+    return f"{counts.get(state, 0):,}{lost}"
+
+
+def _width(state: str, words: str) -> float:
+    return max(len(state) * _CHAR, len(words) * 11) + 2 * _PAD
 
 
 def _words(moves: list[Transition]) -> list[tuple[str, str]]:
@@ -284,17 +297,18 @@ def _from_anywhere(target: _Box, transition: Transition) -> Markup:
     )  # fmt: skip
 
 
-def _draw_box(workflow: Workflow, box: _Box, count: int, link: str | None) -> Markup:
+def _draw_box(workflow: Workflow, box: _Box, count: int, dead: int, link: str | None) -> Markup:
     tone = tone_of(workflow, box.state)
+    lost = Markup('<tspan class="dead"> ◆{:,}</tspan>').format(dead) if dead else ""
     shape = Markup(
         '<rect class="{tone}" x="{x:.0f}" y="{y:.0f}" width="{w:.0f}" height="{h}" rx="6"/>'
         '<text class="state" x="{cx:.0f}" y="{ny:.0f}" text-anchor="middle">{state}</text>'
-        '<text class="count" x="{cx:.0f}" y="{vy:.0f}" text-anchor="middle">{count}</text>'
+        '<text class="count" x="{cx:.0f}" y="{vy:.0f}" text-anchor="middle">{count}{lost}</text>'
     ).format(
         tone=tone, x=box.x, y=box.y, w=box.width, h=_HEIGHT, cx=box.center, ny=box.y + 20, vy=box.y + 41,
-        state=box.state, count=f"{count:,}",
+        state=box.state, count=f"{count:,}", lost=lost,
     )  # fmt: skip
     if link is None:
         return Markup('<g class="box">{}</g>').format(shape)
-    said = f"{box.state}: {count:,} items"
+    said = f"{box.state}: {count:,} items" + (f", {dead:,} of them dead letters" if dead else "")
     return Markup('<a class="box" href="{}" aria-label="{}">{}</a>').format(link, said, shape)

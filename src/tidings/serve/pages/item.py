@@ -7,12 +7,13 @@ from typing import Any
 import msgspec
 
 from tidings.model.pipeline import Pipeline
-from tidings.model.views import ItemView
+from tidings.model.views import ItemRow, ItemView
 from tidings.serve.collections import Collections
 from tidings.serve.operations import Call
 from tidings.serve.pages.frame import Frame
 from tidings.serve.pages.now import DELIVERY
-from tidings.serve.pages.suits import Shape
+from tidings.serve.pages.suits import Shape, suit_of
+from tidings.serve.pages.wording import tidy, words_of
 from tidings.serve.reading import Reader
 from tidings.serve.replies import Reply
 from tidings.serve.threads import Place, read_thread
@@ -41,6 +42,7 @@ class ItemPage:
             collection=reader.collection if reader is not None else None,
             suit=shape.suit if shape is not None else "plain",
             shape=shape,
+            name=self.name_of(view.item) if view is not None else "",
             view=view,
             legs=legs_of(view) if view is not None else [],
             comments=self._walk(reader, thread) if thread is not None and reader is not None else [],
@@ -58,6 +60,12 @@ class ItemPage:
         children = [] if is_thread else view.children[:20]
         named = [("part of", each) for each in view.parents[:5]] + [("has", each) for each in children]
         return [(word, each, self.href_of(view.item.pipeline, each)) for word, each in named]
+
+    def name_of(self, row: ItemRow) -> str:
+        """Return what an item is called in lists: its title, or else its first words, which a thread keeps as HTML."""
+        reader = self._collections.reader_of_kind(row.pipeline, row.kind)
+        is_html = reader is not None and suit_of(reader.collection) == "thread"
+        return (words_of(row.title, 120) if is_html else tidy(row.title, 120)) or tidy(row.key, 120)
 
     def href_of(self, pipeline: str, name: str) -> str | None:
         """Return the page of an item named by a link; where its key is not its card's id, that page leads on."""

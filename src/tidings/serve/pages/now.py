@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from tidings.model.pipeline import Pipeline
-from tidings.model.views import DeadGroup, PipelineView, Point, SourceView, StatusView
+from tidings.model.views import DeadGroup, PipelineView, Point, StatusView
 from tidings.serve.collections import Collections
 from tidings.serve.filters import Card
 from tidings.serve.operations import Call, Operation
@@ -15,7 +16,7 @@ from tidings.serve.pages.charts import slices, sparkline
 from tidings.serve.pages.frame import Frame
 from tidings.serve.pages.graph import tone_of
 from tidings.serve.pages.suits import Shape
-from tidings.serve.pages.wording import count, lasting, shell, tidy
+from tidings.serve.pages.wording import count, lasting
 from tidings.serve.replies import Reply
 
 HOUR_MS = 3_600_000
@@ -24,32 +25,18 @@ DELIVERY = "delivery"
 _LATEST = 10
 _FROM_ONE = 3
 _NEEDS_MAX = 20
-_UNHEALTHY = ("failing", "silent", "paused")
-
-
-@dataclass(frozen=True, slots=True)
-class Need:
-    """Something a person should look at: what, one action, and the action's command."""
-
-    tone: str
-    word: str
-    text: str
-    detail: str
-    action: str | None
-    button: str
-    fields: dict[str, Any]
-    command: str
-    href: str
 
 
 @dataclass(frozen=True, slots=True)
 class Strip:
-    """One box of a state strip."""
+    """One box of a state strip: so many items in a state, all of them well, dead or at rest."""
 
     state: str
+    word: str
     count: int
     grow: int
     tone: str
+    standing: str = ""
 
 
 class Now:
@@ -65,20 +52,17 @@ class Now:
         return [Operation("GET", "/", "read", self._show, "Now", is_page=True, any_query=True)]
 
     async def _show(self, call: Call) -> Reply:
-        read, desk = self._parts.executor.read, self._parts.desk
-        status = await self._frame.status()
-        dead, channels, latest, sparks = await asyncio.gather(
-            read(desk.dead_letters), read(desk.channels), self._latest(), self._sparks()
-        )
-        needs = [*_dead_needs(dead), *_source_needs(status), *_channel_needs(channels), *_budget_needs(status)]
+        glance, latest, sparks = await asyncio.gather(self._frame.glance(), self._latest(), self._sparks())
+        dead = dead_by_state(glance.dead)
         rows = [
-            {"pipeline": each, "view": view, "strip": strip_of(each, view), "spark": sparks.get(each.name)}
+            {"pipeline": each, "view": view, "strip": strip_of(each, view, dead), "spark": sparks.get(each.name)}
             for each in self._parts.pipelines.values()
-            if (view := status.pipelines.get(each.name)) is not None
+            if (view := glance.status.pipelines.get(each.name)) is not None
         ]
-        tone, sentence = health(status, len(needs))
+        tone, sentence = health(glance.status, glance.asks(self._parts.pipelines))
+        needs = glance.needs(self._parts.pipelines)[:_NEEDS_MAX]
         return await self._frame.page(
-            call, "now.html", rows=rows, needs_you=needs[:_NEEDS_MAX], latest=latest, tone=tone, sentence=sentence
+            call, "now.html", rows=rows, needs_you=needs, latest=latest, tone=tone, sentence=sentence
         )
 
     async def _sparks(self) -> dict[str, Any]:
@@ -142,92 +126,48 @@ def health(status: StatusView, needs: int) -> tuple[str, str]:
     return tone, f"{word}. {count(settled, 'step')} in the last hour, {waiting}, {asks}."
 
 
-def strip_of(pipeline: Pipeline, view: PipelineView) -> list[Strip]:
+def dead_by_state(groups: Sequence[DeadGroup]) -> dict[tuple[str, str, str], int]:
+    """Count dead letters by pipeline, kind and state."""
+    found: dict[tuple[str, str, str], int] = {}
+    for group in groups:
+        name = (group.pipeline, group.kind, group.state)
+        found[name] = found.get(name, 0) + group.count
+    return found
+
+
+def strip_of(pipeline: Pipeline, view: PipelineView, dead: Mapping[tuple[str, str, str], int]) -> list[Strip]:
     """Return the states that hold anything, in the order of their workflows, as wide as their share."""
     tones: dict[str, str] = {}
     for workflow in pipeline.workflows.values():
         for state in workflow.states:
             tones.setdefault(state, tone_of(workflow, state))
+    dead_here: dict[str, int] = {}
+    for (name, kind, state), number in dead.items():
+        if name == pipeline.name and kind != DELIVERY:
+            dead_here[state] = dead_here.get(state, 0) + number
     total = sum(view.states.values()) or 1
-    ordered = [*tones, *(state for state in view.states if state not in tones)]
-    return [
-        Strip(state, view.states[state], max(1, round(view.states[state] / total * 20)), tones.get(state, "parked"))
-        for state in ordered
-        if view.states.get(state)
+    boxes: list[Strip] = []
+    for state in [*tones, *(state for state in view.states if state not in tones)]:
+        for word, number, tone, standing in _boxes(view, state, tones.get(state, "parked"), dead_here.get(state, 0)):
+            boxes.append(Strip(state, word, number, max(1, round(number / total * 20)), tone, standing))
+    return boxes
+
+
+def _boxes(view: PipelineView, state: str, tone: str, dead: int) -> list[tuple[str, int, str, str]]:
+    """Take a state apart where items on their way lie beside dead letters and others that stay."""
+    held, word = view.states.get(state, 0), state.replace("_", " ")
+    if tone != "plain":
+        return [(word, held, tone, "")] if held else []
+    open_now = min(held, view.waiting.get(state, 0))
+    dead = min(held - open_now, dead)
+    rest = held - open_now - dead
+    if view.rejected and view.parked:
+        resting = ("at rest", "")
+    else:
+        resting = ("rejected", "rejected") if view.rejected else ("parked", "parked") if view.parked else ("", "")
+    boxes = [
+        (word, open_now, "plain", ""),
+        (f"{word}, dead", dead, "bad", "dead"),
+        (f"{word}, {resting[0]}" if resting[0] else word, rest, "parked" if resting[0] else "plain", resting[1]),
     ]
-
-
-def _dead_needs(groups: list[DeadGroup]) -> list[Need]:
-    return [
-        Need(
-            "bad",
-            count(group.count, "dead letter"),
-            tidy(group.cause, 160) or "no cause given",
-            f"{group.pipeline}, {group.kind} in {group.state}",
-            "/actions/revive",
-            "Revive",
-            {"pipeline": group.pipeline, "cause": group.cause},
-            f"tidings dead revive --pipeline {shell(group.pipeline)} --cause {shell(group.cause)}",
-            "/dead-letters",
-        )
-        for group in groups
-    ]
-
-
-def _source_needs(status: StatusView) -> list[Need]:
-    views = [source for view in status.pipelines.values() for source in view.sources]
-    return [_source_need(view) for view in views if view.health in _UNHEALTHY]
-
-
-def _source_need(view: SourceView) -> Need:
-    is_paused = view.health == "paused"
-    return Need(
-        {"failing": "bad", "silent": "wait"}.get(view.health, "parked"),
-        f"{view.health} source",
-        view.name,
-        tidy(view.error, 200) if view.error else ("paused by hand" if is_paused else "silent for longer than usual"),
-        f"/actions/{'resume' if is_paused else 'check'}",
-        "Resume" if is_paused else "Check now",
-        {"part": f"source:{view.name}", "source": view.name},
-        f"tidings resume --source {shell(view.name)}"
-        if is_paused
-        else f"tidings discover {shell(view.pipeline)} --source {shell(view.name)}",
-        "/sources",
-    )
-
-
-def _channel_needs(channels: list[Any]) -> list[Need]:
-    return [
-        Need(
-            "parked",
-            "paused channel",
-            view.name,
-            tidy(view.reason, 200) or f"{count(view.waiting, 'notice')} waiting",
-            "/actions/resume",
-            "Resume",
-            {"part": f"channel:{view.name}"},
-            f"tidings resume --channel {shell(view.name)}",
-            "/deliveries",
-        )
-        for view in channels
-        if view.paused
-    ]
-
-
-def _budget_needs(status: StatusView) -> list[Need]:
-    budgets = {budget.name: budget for view in status.pipelines.values() for budget in view.budgets}
-    return [
-        Need(
-            "wait",
-            "budget nearly spent",
-            tidy(budget.name, 80),
-            f"{budget.spent + budget.reserved:,} of {budget.limit:,} today; the rest waits for tomorrow",
-            None,
-            "",
-            {},
-            "tidings status",
-            "/alerts",
-        )
-        for budget in budgets.values()
-        if budget.limit and budget.spent + budget.reserved >= 0.9 * budget.limit
-    ]
+    return [box for box in boxes if box[1]]

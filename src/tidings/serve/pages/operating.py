@@ -18,7 +18,7 @@ from tidings.serve.pages import graph
 from tidings.serve.pages.charts import levels, line_chart, slices, sparkline
 from tidings.serve.pages.frame import Frame, link_query
 from tidings.serve.pages.item import ItemPage
-from tidings.serve.pages.now import DELIVERY, strip_of
+from tidings.serve.pages.now import DELIVERY, dead_by_state
 from tidings.serve.pages.suits import Shape
 from tidings.serve.pages.wording import tidy
 from tidings.serve.problems import Problem
@@ -50,7 +50,7 @@ class Rooms:
         item = Parameter("id", "Item", "integer", "path", minimum=1, maximum=2**63 - 1)
         filters = tuple(Parameter(name, name) for name in ("pipeline", "kind", "state"))
         standing = Parameter("standing", "standing", values=STANDINGS)
-        span = Parameter("span", "span", values=tuple(SPANS), default="day")
+        span = Parameter("span", "span", values=tuple(SPANS))
         return [
             _page("/items", self._items, (*filters, standing, CURSOR)),
             _page("/items/{id}", self._item, (item,)),
@@ -67,7 +67,7 @@ class Rooms:
         return await self._frame.page(
             call,
             "items.html",
-            rows=rows,
+            rows=[(row, self._item_page.name_of(row)) for row in rows],
             chosen=chosen,
             standings=STANDINGS,
             states=self._states(chosen["pipeline"]),
@@ -112,25 +112,31 @@ class Rooms:
         pipeline = self._parts.pipelines.get(call["pipeline"])
         if pipeline is None:
             raise Problem(404, "No such pipeline.", helps="The rail on the left names them all.")
-        status = await self._frame.status()
-        view = status.pipelines.get(pipeline.name)
+        glance = await self._frame.glance()
+        view = glance.status.pipelines.get(pipeline.name)
         kinds = view.kinds if view is not None else {}
-        graphs = {
-            kind: graph.draw(workflow, kinds.get(kind, {}), self._links(pipeline, kind))
-            for kind, workflow in pipeline.workflows.items()
-        }
-        charts = await self._charts(pipeline.name, call["span"])
+        dead = dead_by_state(glance.dead)
+        graphs = {}
+        for kind, workflow in pipeline.workflows.items():
+            dead_here = {state: dead.get((pipeline.name, kind, state), 0) for state in workflow.states}
+            graphs[kind] = graph.draw(workflow, kinds.get(kind, {}), self._links(pipeline, kind), dead_here)
+        span = call["span"] or await self._usual_span(pipeline.name)
         return await self._frame.page(
             call,
             "workflow.html",
             pipeline=pipeline,
             view=view,
-            strip=strip_of(pipeline, view) if view is not None else [],
             graphs=graphs,
-            charts=charts,
-            span=call["span"],
+            charts=await self._charts(pipeline.name, span),
+            span=span,
             spans=list(SPANS),
         )
+
+    async def _usual_span(self, pipeline: str) -> str:
+        """Show a day; the last hour where there is no older history that a day would show."""
+        now = self._parts.clock.now_ms()
+        points = await self._read(self._desk.points, f"settled:{pipeline}", since_ms=now - SPANS["day"][0])
+        return "day" if points and now - points[0].at > 2 * HOUR_MS else "hour"
 
     def _links(self, pipeline: Pipeline, kind: str) -> dict[str, str]:
         root = self._parts.root_path

@@ -165,7 +165,8 @@ class Reading:
             shape = Shape(
                 hit.pipeline, collection, hit.key, {collection.title_field: hit.title}, root=self._parts.root_path
             )
-        return {"hit": hit, "shape": shape, "snippet": marked(hit.snippet)}
+        says_more = card["text"].strip(" …") != hit.title.strip()
+        return {"hit": hit, "shape": shape, "snippet": marked(hit.snippet) if says_more else ""}
 
 
 def tabs_of(
@@ -184,7 +185,9 @@ def mood_bars(moods: Sequence[tuple[int, str]], now_ms: int) -> list[Bar]:
     """Count sentiments per hour over the last day; per day where the news is older than that."""
     recent = [mood for mood in moods if now_ms - mood[0] < 24 * HOUR_MS]
     size = HOUR_MS if len(recent) * 2 >= len(moods) else 24 * HOUR_MS
-    bars = 24 if size == HOUR_MS else 30
+    oldest = min((at for at, _ in moods), default=now_ms)
+    # A month of days at most, and hardly more of them than there is news.
+    bars = 24 if size == HOUR_MS else max(14, min(30, now_ms // size - oldest // size + 1))
     first = (now_ms // size - bars + 1) * size
     stacks: list[dict[str, int]] = [{} for _ in range(bars)]
     for at, mood in moods:

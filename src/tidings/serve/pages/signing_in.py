@@ -48,7 +48,7 @@ class SigningIn:
             "login.html",
             status,
             needs=0,
-            overview=None,
+            glance=None,
             go_on=back,
             trouble=trouble,
             has_tokens=has_tokens,
@@ -91,6 +91,6 @@ def show_problem(frame: Frame, scope: Mapping[str, Any], problem: Problem, calle
         path = str(scope["path"]).removeprefix(frame.parts.root_path) or "/"
         back = path if urlsplit(path).netloc == "" else "/"
         return Reply(b"", 303, None, {"Location": f"{frame.parts.root_path}/login?next={segment(back)}"})
-    reply = frame.render(scope, caller, "problem.html", problem.status, needs=0, overview=None, problem=problem)
+    reply = frame.render(scope, caller, "problem.html", problem.status, needs=0, glance=None, problem=problem)
     reply.headers |= problem.headers
     return reply

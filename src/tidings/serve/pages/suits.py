@@ -36,6 +36,8 @@ _MARKS = (
 )
 HTML_FIELDS = {"thread": ("text",), "entry": ("content_html",)}
 """Fields that hold HTML, by suit; everything else is plain text."""
+_ALIKE = 60
+"""Two texts that begin with so many of the same characters tell the same."""
 CONTENT_FIELDS = ("content_html", "content", "text", "body", "description", "excerpt")
 
 
@@ -120,6 +122,17 @@ class Shape:
             if isinstance(value, str) and value.strip():
                 return value, name in HTML_FIELDS.get(self.suit, ())
         return None
+
+    @property
+    def more(self) -> tuple[str, bool] | None:
+        """The content, unless it only says the summary again, as an excerpt does."""
+        found, said = self.content, " ".join(self.summary.split())
+        if found is None or not said:
+            return found
+        words = words_of(found[0], 2_000) if found[1] else " ".join(tidy(found[0]).split())
+        rest = words.removeprefix(self.title).lstrip(" .:")
+        is_same = rest[:_ALIKE].startswith(said[: min(_ALIKE, len(rest))]) and len(rest) < 2 * len(said)
+        return None if is_same else found
 
     def time(self, name: str) -> int | None:
         """Return a field that holds a time, in milliseconds."""

@@ -11,6 +11,8 @@ import nh3
 from markupsafe import Markup, escape
 
 from tidings.model.clock import rfc3339
+from tidings.model.durations import duration_seconds
+from tidings.model.views import ItemRow, RunView, SourceView
 
 _INVISIBLE = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200b\u200e\u200f\u2028-\u202e\u2060\u2066-\u2069\ufeff]")
 """Control characters, and what turns the direction of a line around."""
@@ -21,6 +23,16 @@ _CLEANER = nh3.Cleaner(
     link_rel="noopener noreferrer nofollow ugc",
 )
 _TAG = re.compile("<[^>]{0,2000}>")
+_INLINE = re.compile(r"</?(?:a|b|i|em|strong|code)(?:\s[^>]{0,2000})?>")
+"""What stands within a line and parts no words."""
+_EXACT = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?Z")
+_STANDINGS = {
+    "done": ("good", "done"),
+    "waits": ("wait", "waits for you"),
+    "parked": ("parked", "parked"),
+    "dead": ("bad", "dead letter"),
+    "rejected": ("muted", "rejected"),
+}
 _UNITS = ((60, "s", 1), (3600, "min", 60), (86_400, "h", 3600), (30 * 86_400, "d", 86_400))
 _URL_LENGTH_MAX = 2_000
 
@@ -49,7 +61,7 @@ def clean_html(html: Any) -> Markup:
 
 def words_of(html: Any, length_max: int = 400) -> str:
     """Return the words of foreign HTML."""
-    bare = _TAG.sub(" ", _CLEANER.clean(tidy(html, 20_000)))
+    bare = _TAG.sub(" ", _INLINE.sub("", _CLEANER.clean(tidy(html, 20_000))))
     for entity, character in (("&lt;", "<"), ("&gt;", ">"), ("&nbsp;", " "), ("&quot;", '"'), ("&amp;", "&")):
         bare = bare.replace(entity, character)
     return tidy(" ".join(bare.split()), length_max)
@@ -67,14 +79,14 @@ def safe_url(url: Any) -> str | None:
 
 
 def host_of(url: str | None) -> str | None:
-    """Return the host of an address, as people say it."""
+    """Return the host of an address, as people say it; a loopback address says nothing."""
     if url is None:
         return None
     try:
         host = urlsplit(url).hostname
     except ValueError:
         return None
-    return tidy(host.removeprefix("www."), 80) if host else None
+    return tidy(host.removeprefix("www."), 80) if host and not host.startswith("127.") else None
 
 
 def lasting(seconds: float | None) -> str:
@@ -102,12 +114,70 @@ def ago(ms: int | None, now_ms: int) -> str:
     return f"{said} ago" if seconds > 0 else f"in {said}"
 
 
-def when(ms: int | None, now_ms: int) -> Markup:
-    """Return a relative time with the exact one behind it."""
+def when(ms: int | None, now_ms: int, *, due: bool = False) -> Markup:
+    """Return a relative time with the exact one behind it; what is `due` and late is due now."""
     if ms is None:
         return Markup('<span class="muted">never</span>')
-    exact = rfc3339(ms)
-    return Markup('<time datetime="{}" title="{}" data-at="{}">{}</time>').format(exact, exact, ms, ago(ms, now_ms))
+    said = "now" if due and ms <= now_ms else ago(ms, now_ms)
+    form = Markup('<time datetime="{0}" title="{0}" data-at="{1}"{2}>{3}</time>')
+    return form.format(rfc3339(ms), ms, Markup(" data-due") if due else "", said)
+
+
+def told(text: Any, now_ms: int) -> Markup:
+    """Return a sentence of ours: code between backticks as code, exact times as times people read."""
+
+    def relative(found: re.Match[str]) -> str:
+        try:
+            ms = round(datetime.fromisoformat(found[0]).timestamp() * 1000)
+        except (ValueError, OverflowError):
+            return found[0]
+        return f"on {day(ms)}" if abs(ms - now_ms) >= 60 * 86_400_000 else str(when(ms, now_ms))
+
+    return Markup(_EXACT.sub(relative, str(coded(text))))  # noqa: S704  # escaped by `coded`
+
+
+def doing(row: ItemRow, now_ms: int) -> tuple[str, str]:
+    """Say how an item is doing: a tone and a word."""
+    if row.standing != "open":
+        return _STANDINGS.get(row.standing, ("plain", row.standing))
+    if row.lease_until is not None and row.lease_until > now_ms:
+        return "plain", "at work"
+    if row.due_at is not None and row.due_at > now_ms:
+        return ("wait", "tries again") if row.last_error else ("plain", "scheduled")
+    return "plain", "waiting"
+
+
+def run_words(run: RunView) -> str:
+    """Say what a discovery run brought, leaving out what it did not."""
+    named = ("new", "changed", "unchanged", "rejected")
+    parts = [f"{getattr(run, name):,} {name}" for name in named if getattr(run, name)]
+    found = f"{run.found:,} found" if run.found else "found nothing"
+    said = f"{found} ({', '.join(parts)})" if parts else found
+    return f"{said}, {count(run.pages, 'page')}" if run.pages else said
+
+
+def paced(view: SourceView) -> str:
+    """Say how often a source is asked, and when it wishes to be asked less often than that."""
+    run = view.last_run
+    if run is None or view.next_check_at is None or view.health != "healthy":
+        return view.schedule
+    try:
+        usual = duration_seconds(view.schedule.removeprefix("every "))
+    except ValueError:
+        return view.schedule
+    waits = (view.next_check_at - run.started_at) / 1000
+    return f"{view.schedule}, or slower where the source wishes" if waits > 2 * usual + 60 else view.schedule
+
+
+def answered(answer: Any) -> str:
+    """Return what a channel answered without the message's long number, which only matters to programs."""
+    return tidy(tidy(answer).partition(", message")[0], 60)
+
+
+def command(text: str) -> Markup:
+    """Return a command line that breaks between words, not behind the dashes inside one."""
+    form = Markup('<span class="word">{}</span>')
+    return Markup(" ").join(form.format(word) if "-" in word else escape(word) for word in text.split(" "))
 
 
 def day(ms: int) -> str:

@@ -22,8 +22,12 @@
     const said = `${Math.round(size / length)} ${unit}`;
     return seconds > 0 ? `${said} ago` : `in ${said}`;
   };
+  const tell = (time) => {
+    const at = Number(time.dataset.at);
+    return "due" in time.dataset && at <= Date.now() - skew ? "now" : ago(at);
+  };
   const retell = () => {
-    for (const time of document.querySelectorAll("time[data-at]")) time.textContent = ago(Number(time.dataset.at));
+    for (const time of document.querySelectorAll("time[data-at]")) time.textContent = tell(time);
   };
 
   // What a part says, without what differs on every page: form tokens, relative times, what someone unfolded.
@@ -84,6 +88,11 @@
         dress(theme);
         say(theme);
       });
+    }
+    // In the narrow bar, where one is may lie beyond its edge.
+    for (const here of document.querySelectorAll(".rail nav a[aria-current]")) {
+      const bar = here.closest("nav");
+      bar.scrollLeft = here.offsetLeft - bar.offsetLeft - (bar.clientWidth - here.offsetWidth) / 2;
     }
     setInterval(retell, 10000);
     live();

@@ -1,0 +1,136 @@
+"""What needs a person: dead letters by cause, sources that bring nothing, paused channels, budgets nearly spent."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from tidings.model.pipeline import Pipeline
+from tidings.model.views import ChannelView, DeadGroup, SourceView, StatusView
+from tidings.serve.pages.wording import count, shell, tidy
+
+FAILURES_MAX = 2
+"""A source that worked before may fail so often in a row; it is asked again by itself."""
+_SPENT = 0.9
+
+
+@dataclass(frozen=True, slots=True)
+class Need:
+    """Something a person should look at: what, one action, and the action's command."""
+
+    tone: str
+    word: str
+    text: str
+    detail: str
+    action: str | None
+    button: str
+    fields: dict[str, Any]
+    command: str
+    href: str
+
+
+@dataclass(frozen=True, slots=True)
+class Glance:
+    """What every page knows of how things are."""
+
+    status: StatusView
+    dead: Sequence[DeadGroup]
+    channels: Sequence[ChannelView]
+
+    @property
+    def dead_letters(self) -> int:
+        """How many dead letters there are."""
+        return sum(view.dead_letters for view in self.status.pipelines.values())
+
+    def needs(self, pipelines: Mapping[str, Pipeline]) -> list[Need]:
+        """Return everything that needs a person, the worst first."""
+        sources = [source for view in self.status.pipelines.values() for source in view.sources]
+        return [
+            *(_dead_need(group, pipelines) for group in self.dead),
+            *(_source_need(view) for view in sources if needs_a_person(view)),
+            *(_channel_need(view) for view in self.channels if view.paused),
+            *_budget_needs(self.status),
+        ]
+
+    def asks(self, pipelines: Mapping[str, Pipeline]) -> int:
+        """Return how many things need a person; an alert that nothing else speaks of is one."""
+        return len(self.needs(pipelines)) or len(self.status.alerts)
+
+
+def needs_a_person(view: SourceView) -> bool:
+    """Tell whether a source wants looking at: paused, silent, never once successful, or failing again and again."""
+    if view.health == "failing":
+        return view.last_success_at is None or view.failures > FAILURES_MAX
+    return view.health in ("silent", "paused")
+
+
+def dead_command(verb: str, group: DeadGroup) -> str:
+    """Return the command for a group of dead letters; a single one is called by its number."""
+    if group.count == 1:
+        return f"tidings dead {verb} {group.sample_id}"
+    return f"tidings dead {verb} --pipeline {shell(group.pipeline)} --cause {shell(group.cause)}"
+
+
+def _dead_need(group: DeadGroup, pipelines: Mapping[str, Pipeline]) -> Need:
+    title = pipelines[group.pipeline].title if group.pipeline in pipelines else group.pipeline
+    return Need(
+        "bad",
+        count(group.count, "dead letter"),
+        tidy(group.cause, 160) or "no cause given",
+        f"{title} · {group.kind} in {group.state.replace('_', ' ')}",
+        "/actions/revive",
+        "Revive" if group.count == 1 else f"Revive all {group.count:,}",
+        {"pipeline": group.pipeline, "cause": group.cause},
+        dead_command("revive", group),
+        f"/items/{group.sample_id}" if group.count == 1 else "/dead-letters",
+    )
+
+
+def _source_need(view: SourceView) -> Need:
+    is_paused = view.health == "paused"
+    name = shell(view.name)
+    return Need(
+        {"failing": "bad", "silent": "wait"}.get(view.health, "parked"),
+        f"{view.health} source",
+        view.name,
+        tidy(view.error, 200) if view.error else ("paused by hand" if is_paused else "silent for longer than usual"),
+        f"/actions/{'resume' if is_paused else 'check'}",
+        "Resume" if is_paused else "Check now",
+        {"part": f"source:{view.name}", "source": view.name},
+        f"tidings resume --source {name}" if is_paused else f"tidings discover {shell(view.pipeline)} --source {name}",
+        "/sources",
+    )
+
+
+def _channel_need(view: ChannelView) -> Need:
+    return Need(
+        "parked",
+        "paused channel",
+        view.name,
+        tidy(view.reason, 200) or f"{count(view.waiting, 'notice')} waiting",
+        "/actions/resume",
+        "Resume",
+        {"part": f"channel:{view.name}"},
+        f"tidings resume --channel {shell(view.name)}",
+        "/deliveries",
+    )
+
+
+def _budget_needs(status: StatusView) -> list[Need]:
+    budgets = {budget.name: budget for view in status.pipelines.values() for budget in view.budgets}
+    return [
+        Need(
+            "wait",
+            "budget nearly spent",
+            tidy(budget.name, 80),
+            f"{budget.spent + budget.reserved:,} of {budget.limit:,} today; the rest waits for tomorrow",
+            None,
+            "",
+            {},
+            "tidings status",
+            "/alerts",
+        )
+        for budget in budgets.values()
+        if budget.limit and budget.spent + budget.reserved >= _SPENT * budget.limit
+    ]
