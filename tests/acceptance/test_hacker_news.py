@@ -228,6 +228,16 @@ async def test_a_deleted_item_is_withdrawn_from_shelf_and_search(engine):
     assert card["deleted"] is True
     assert not {"text", "by"} & set(card)
     assert thread(engine, 1) == [("item:1", None, 0), ("item:2", "item:1", 1), ("item:3", "item:2", 2)]
+    assert "regrettable" not in str(engine.item("item", "2").body)
+
+
+async def test_words_that_come_with_a_deletion_are_kept_nowhere(engine):
+    upload(engine, [a_comment(2, 1, text="a regrettable confession", deleted=True)])
+    await engine.work_until_idle()
+
+    view = engine.item("item", "2")
+    assert view.item.state == "completed"
+    assert "regrettable" not in f"{view.body} {view.accepted} {engine.card('items', '2')}"
 
 
 async def test_an_invalid_update_does_not_damage_what_readers_see(engine):
@@ -298,6 +308,16 @@ async def test_circles_are_refused_and_threads_stay_finite(engine):
         assert len(refs) == len(set(refs))
 
 
+async def test_a_circle_of_bulk_lines_stands_below_no_story_and_stays_finite(engine):
+    for line in (a_comment(11, 13), a_comment(12, 11), a_comment(13, 12), a_story(1, kids=[2]), a_comment(2, 1)):
+        upload(engine, [line])
+        await engine.work_until_idle()
+
+    assert [ref for ref, _, _ in thread(engine, 1)] == ["item:1", "item:2"]
+    for number in (11, 12, 13):
+        assert sorted(ref for ref, _, _ in thread(engine, number)) == ["item:11", "item:12", "item:13"]
+
+
 async def test_search_finds_by_words_and_qualifiers(engine):
     upload(
         engine,
@@ -356,6 +376,18 @@ async def test_a_retry_after_the_window_is_refused(engine):
     view = engine.item("item", "1")
     assert (view.item.state, view.item.standing, view.body["retry_count"]) == ("failed", "dead", 1)
     assert view.item.cause == "is_retryable: last_failure_at: more than 24 h ago"
+
+
+async def test_a_revived_item_has_all_its_tries_again(engine):
+    upload(engine, [a_story(1, type="podcast")])
+    await engine.work_through()
+    assert engine.item("item", "1").item.standing == "dead"
+
+    engine.desk.revive(item=engine.item("item", "1").item.id, actor="tester")
+    await engine.work_until_idle()
+
+    view = engine.item("item", "1")
+    assert (view.item.state, view.item.standing, view.body["retry_count"]) == ("failed", "open", 1)
 
 
 async def test_newer_data_starts_a_failed_item_afresh(engine):

@@ -35,7 +35,7 @@ class Settings(BaseModel):
     listings: tuple[Listing, ...] = LISTINGS
     """The lists whose ids are read."""
     max_retries: int = Field(default=3, ge=1, le=20)
-    """How often a failed item is tried again by itself."""
+    """After so many failures an item is not tried again by itself."""
     retry_window_hours: float = Field(default=24, gt=0, le=24 * 365)
     """How long after its failure an item is tried again by itself."""
     retry_base_seconds: float = Field(

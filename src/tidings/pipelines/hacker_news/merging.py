@@ -42,6 +42,11 @@ def merge(known: Body, new: Body) -> tuple[Body, tuple[str, ...]]:
 _FLAGS = ("dead", "deleted")
 
 
+def withdraw(body: Body) -> Body:
+    """Return a deleted item without its words; its place in the thread stays."""
+    return replace(body, **_WITHDRAWN)
+
+
 def is_newer(known: Body, new: Body) -> bool:
     """Tell whether the new copy is the younger of the two, so that its texts count."""
     if new.source_type == "FIREBASE":
@@ -83,7 +88,7 @@ def _notes(known: Body, new: Body) -> dict[str, Any]:
         "ingested_at": known.ingested_at or new.ingested_at,
         "last_updated": new.last_updated,
         "arrival": None,
-        "newer_above": None,
+        "newer_above": known.newer_above if new.parent in (None, known.parent) else None,
         "indexed_at": None,
         "retry_count": new.retry_count,
         "last_failure_at": new.last_failure_at,

@@ -23,7 +23,7 @@ def present(key: str, body: Body) -> Presentation:
     """Make card and document of an accepted item. A deleted item keeps its place in the thread and loses its words."""
     if body.deleted:
         return Presentation(COLLECTION, key, _place(body), _sort(body))
-    title = plain(body.title) if body.title else None
+    title = plain(body.title) or None if body.title else None
     site = public_host(body.url) if body.url else None
     topic = _topic(title) if title else None
     card = ItemCard(

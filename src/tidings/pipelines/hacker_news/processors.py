@@ -14,7 +14,7 @@ from tidings.model.workflow import Work
 from tidings.pipelines.hacker_news.cleaning import clean_text, clean_title
 from tidings.pipelines.hacker_news.criteria import HOUR_MS
 from tidings.pipelines.hacker_news.item import KIND, OPTION, REPLY, ROOTS, Body
-from tidings.pipelines.hacker_news.merging import merge
+from tidings.pipelines.hacker_news.merging import merge, withdraw
 
 FIRST_TIME = 1_160_418_092
 """When the first item was posted, in Unix seconds: no item is older."""
@@ -22,24 +22,33 @@ AHEAD_SECONDS_MAX = 86_400
 ERROR_CHARS_MAX = 500
 STACK_CHARS_MAX = 8_000
 
-_URL = re.compile(r"""https?://[^\s/?#<>"\\]+[^\s<>"]*""", re.IGNORECASE)
+PORT_MAX = 65_535
+
+_URL = re.compile(
+    r"""https?://
+    (?:[^\s/?#@<>"\\\[\]]*@)?
+    (?:\[(?=[^]]*:[^]]*:)[0-9a-f:.]+\]|[^\s/?#@:%<>"\\\[\].]+(?:\.[^\s/?#@:%<>"\\\[\].]+)*\.?)
+    (?::(\d{0,5}))?
+    (?:[/?#][^\s<>"]*)?""",
+    re.IGNORECASE | re.VERBOSE,
+)
+"""Perhaps a user, then a host of non-empty labels or an address in brackets, perhaps a port, and the rest."""
+_NEW_LIFE = {"retry_count": 0, "last_failure_at": None, "error": None, "stack": None, "retry_attempt_at": None}
 
 
 def ingest(work: Work) -> Advance:
-    """Note where the item came from and when."""
+    """Note where the item came from and when. One that failed before and was revived begins a new life."""
     body: Body = work.body
     missing = "type is missing" if body.type is None else None
-    return Advance(
-        replace(body, ingested_at=work.now_ms, source_type=body.source_type or "UNKNOWN"),
-        note=missing,
-    )
+    ingested = replace(body, ingested_at=work.now_ms, source_type=body.source_type or "UNKNOWN")
+    return Advance(replace(ingested, **_NEW_LIFE) if body.retry_count else ingested, note=missing)
 
 
 def validate(work: Work) -> Advance:
     """Check time, address and score; clean the HTML of title and text."""
     body: Body = work.body
     _check_time(body.time, work.now_ms)
-    if body.url is not None and not _URL.fullmatch(body.url):
+    if body.url is not None and not _is_web_address(body.url):
         raise Permanent(f"url: {body.url[:200]!r} is no web address", cause="url: no web address")
     if body.score is not None and body.score < 0:
         raise Permanent(f"score: {body.score} is negative", cause="score: negative")
@@ -59,7 +68,8 @@ def deduplicate(work: Work) -> Advance:
     body: Body = work.body
     known: Body | None = work.accepted
     if known is None:
-        return Advance(replace(body, arrival="new"))
+        only = withdraw(body) if body.deleted else body
+        return Advance(replace(only, arrival=body.arrival or "new"))
     merged, changed = merge(known, body)
     if not changed:
         return Advance(replace(merged, arrival="duplicate"), note="duplicate: nothing newer in it")
@@ -73,9 +83,11 @@ def named_parent(work: Work) -> Iterable[str]:
     all the other steps together.
     """
     body: Body = work.body
-    if body.parent is None or (body.source_type == "BULK" and 0 < body.parent < body.id):
+    known: Body | None = work.accepted
+    parent = body.parent if body.parent is not None or known is None else known.parent
+    if parent is None or (body.source_type == "BULK" and 0 < parent < body.id):
         return ()
-    return (ref(KIND, str(body.parent)),)
+    return (ref(KIND, str(parent)),)
 
 
 def resolve_hierarchy(work: Work) -> Advance:
@@ -93,16 +105,20 @@ def resolve_hierarchy(work: Work) -> Advance:
         name = ref(KIND, str(body.parent))
         parent: Body | None = work.related.get(name)
         above = _newer_above(body, parent)
-        if parent is None and tuple(named_parent(work)):
-            notes.append(f"parent {body.parent} is not here yet")
+        if parent is None:
+            # Nobody was asked, or nobody is there: what was known of the same parent still holds.
+            above = above or body.newer_above
+            if tuple(named_parent(work)):
+                notes.append(f"parent {body.parent} is not here yet")
         links.append(Link(own, name, REPLY))
     elif body.type == "pollopt" and body.poll is not None:
         links.append(Link(own, ref(KIND, str(body.poll)), OPTION))
-    if body.kids:
-        links += [Link(ref(KIND, str(kid)), own, REPLY, at) for at, kid in enumerate(_fit(body, body.kids, notes))]
-    if body.parts:
-        links += [Link(ref(KIND, str(part)), own, OPTION, at) for at, part in enumerate(_fit(body, body.parts, notes))]
-    placed = None if above == body.newer_above else replace(body, newer_above=above)
+    kids = _fit(body, body.kids, notes) if body.kids else body.kids
+    parts = _fit(body, body.parts, notes) if body.parts else body.parts
+    links += [Link(ref(KIND, str(kid)), own, REPLY, at) for at, kid in enumerate(kids or ())]
+    links += [Link(ref(KIND, str(part)), own, OPTION, at) for at, part in enumerate(parts or ())]
+    is_as_given = above == body.newer_above and kids is body.kids and parts is body.parts
+    placed = None if is_as_given else replace(body, newer_above=above, kids=kids, parts=parts)
     return Advance(placed, links=tuple(links), note="; ".join(notes) or None)
 
 
@@ -151,6 +167,11 @@ def prepare_retry(work: Work) -> Advance:
     return Advance(fresh, note=f"another try after failure {body.retry_count}")
 
 
+def _is_web_address(url: str) -> bool:
+    found = _URL.fullmatch(url)
+    return found is not None and int(found[1] or 0) <= PORT_MAX
+
+
 def _check_time(time: int | None, now_ms: int) -> None:
     if time is not None and not FIRST_TIME <= time <= now_ms // 1000 + AHEAD_SECONDS_MAX:
         raise Permanent(f"time: {time} is no plausible Unix time of an item", cause="time: not plausible")
@@ -174,12 +195,13 @@ def _newer_above(body: Body, parent: Body | None) -> int | None:
     return newest if newest > body.id else None
 
 
-def _fit(body: Body, named: tuple[int, ...], notes: list[str]) -> Iterable[int]:
+def _fit(body: Body, named: tuple[int, ...], notes: list[str]) -> tuple[int, ...] | None:
     """Return the ids that may stand below this item, once each, in order; note the others."""
     is_root = body.type in ROOTS
     fit = {kid: None for kid in named if kid > body.id or (is_root and 0 < kid != body.id)}
-    if len(fit) != len(named):
-        unfit = [str(kid) for kid in named if kid not in fit]
-        if unfit:
-            notes.append(f"cannot stand below {body.id}: {', '.join(unfit[:20])}")
-    return fit
+    if len(fit) == len(named):
+        return named
+    unfit = [str(kid) for kid in named if kid not in fit]
+    if unfit:
+        notes.append(f"cannot stand below {body.id}: {', '.join(unfit[:20])}")
+    return tuple(fit) or None

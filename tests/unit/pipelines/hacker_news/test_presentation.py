@@ -85,6 +85,10 @@ def test_an_item_without_a_time_stands_where_it_came_in():
     assert (shown.sort, shown.card.published_at) == (NOW_MS, None)
 
 
+def test_a_title_of_nothing_is_none():
+    assert present("100", a_body(title="  ")).card.title is None
+
+
 def test_moments_agree_with_the_calendar():
     for seconds in (0, 951_782_399, 951_782_400, 1_700_000_000, 4_102_444_799):
         assert moment(seconds) == (rfc3339(seconds * 1000) or "").replace(".000", "")

@@ -31,6 +31,15 @@ def test_ingestion_names_an_unknown_source_and_a_missing_type():
     assert outcome.note == "type is missing"
 
 
+def test_what_failed_and_was_revived_begins_a_new_life():
+    failed = a_body(retry_count=3, last_failure_at=4, error="e", stack="s", retry_attempt_at=5, arrival="updated")
+
+    body = ingest(work_on(failed)).body
+
+    assert (body.retry_count, body.last_failure_at, body.error, body.stack) == (0, None, None, None)
+    assert body.retry_attempt_at is None
+
+
 def test_validation_cleans_title_and_text_and_notes_the_time():
     body = a_body(
         title="A &lt;b&gt; <script>x</script>&amp; c",
@@ -64,6 +73,12 @@ def test_validation_twice_changes_nothing_more():
         ({"url": "https://"}, "url: "),
         ({"url": "https://a b.example/"}, "url: "),
         ({"url": 'https://a.example/"><script>'}, "url: "),
+        ({"url": "https://a..example/"}, "url: "),
+        ({"url": "https://a.example:65536/"}, "url: "),
+        ({"url": "https://a.example:http/"}, "url: "),
+        ({"url": "https://[::1/"}, "url: "),
+        ({"url": "https://[abc]/"}, "url: "),
+        ({"url": "https://a@b@c.example/"}, "url: "),
         ({"score": -1}, "score: -1 is negative"),
     ],
 )
@@ -81,6 +96,8 @@ def test_validation_refuses_what_cannot_be(fields, reason):
         {"url": None},
         {"url": "http://www.example.com/a,b?c=d'e#f"},
         {"url": "HTTPS://EXAMPLE.COM"},
+        {"url": "http://me:secret@host_1.example.:8080?q"},
+        {"url": "http://[2001:db8::1]:65535/"},
         {"url": "https://ja.wikipedia.org/wiki/日本"},
         {"score": 0},
     ],
@@ -91,6 +108,17 @@ def test_validation_lets_real_ones_pass(fields):
 
 def test_an_unknown_item_is_new():
     assert deduplicate(work_on(a_body())).body.arrival == "new"
+
+
+def test_what_arrives_deleted_loses_its_words_at_once():
+    body = deduplicate(work_on(a_comment(deleted=True, text="secret", kids=(105,)))).body
+
+    assert (body.by, body.title, body.url, body.text) == (None,) * 4
+    assert (body.parent, body.kids, body.arrival) == (50, (105,), "new")
+
+
+def test_an_item_processed_again_keeps_how_it_came():
+    assert deduplicate(work_on(a_body(arrival="updated"))).body.arrival == "updated"
 
 
 def test_newer_data_is_merged_and_marked_as_updated():
@@ -149,6 +177,8 @@ def test_kids_that_cannot_stand_below_a_comment_are_noted_and_left_out():
 
     assert [link.child for link in outcome.links or ()] == ["item:100", "item:101"]
     assert outcome.note == "cannot stand below 100: 100, 99, -1"
+    assert outcome.body.kids == (101,)
+    assert resolve_hierarchy(work_on(a_body(kids=(100,), parts=(0,)))).body.kids is None
 
 
 def test_comments_moved_to_a_newer_story_stand_below_it():
@@ -183,6 +213,26 @@ def test_a_step_up_to_a_newer_parent_is_remembered_further_down():
 
     assert (moved.newer_above, reply.newer_above) == (120, 120)
     assert late.body is None
+
+
+def test_the_step_up_is_still_known_when_a_later_copy_looks_up_nobody():
+    known = a_comment(parent=50, newer_above=120)
+    later = deduplicate(work_on(a_comment(text="edited", source_type="BULK"), accepted=known)).body
+    moved = deduplicate(work_on(a_comment(parent=60, source_type="BULK"), accepted=known)).body
+
+    assert (later.newer_above, moved.newer_above) == (120, None)
+    assert resolve_hierarchy(work_on(later)).body is None
+
+
+def test_a_copy_without_its_parent_is_placed_by_the_parent_we_know():
+    copy = a_comment(parent=None, text="edited", source_type="POST")
+    work = work_on(copy, accepted=a_comment(source_type="POST"), related={"item:50": a_body(id=50)})
+
+    assert list(named_parent(work)) == ["item:50"]
+    work.body = deduplicate(work).body
+    outcome = resolve_hierarchy(work)
+    assert outcome.links == (Link("item:100", "item:50", "reply"),)
+    assert outcome.note is None
 
 
 def test_parents_are_looked_up_except_for_ordinary_bulk_lines():
