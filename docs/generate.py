@@ -19,6 +19,7 @@ from pydantic import BaseModel, SecretStr
 from pydantic.fields import FieldInfo
 
 from tidings.app import App
+from tidings.cli.help import shown_name
 from tidings.cli.main import PANELS, app
 from tidings.cli.serving import parts_of
 from tidings.config import Part, Server, Settings, check, pipeline_modules
@@ -60,13 +61,11 @@ def _command(name: str, command: Any) -> Iterator[str]:
 
 def _parameter(parameter: Any) -> str:
     is_argument = parameter.param_type_name == "argument"
-    names = (parameter.metavar or parameter.name.upper()) if is_argument else ", ".join(parameter.opts)
-    takes = "" if is_argument or parameter.is_flag else f" {parameter.metavar or parameter.name.upper()}"
     default = parameter.default
     shown = f" Default: `{default}`." if default not in (None, False, (), []) and not callable(default) else ""
     needed = " Required." if parameter.required and not is_argument else ""
     helped = getattr(parameter, "help", None) or ""
-    return f"| `{_cell(names)}{_cell(takes)}` | {_cell(_one_line(helped))}{shown}{needed} |"
+    return f"| `{_cell(shown_name(parameter))}` | {_cell(_one_line(helped))}{shown}{needed} |"
 
 
 def settings_page() -> str:

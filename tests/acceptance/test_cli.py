@@ -215,14 +215,15 @@ async def test_a_reader_who_leaves_early_is_no_trouble(tmp_path: Path) -> None:
     (tmp_path / "items.json").write_text(json.dumps(stories))
     assert (await ran(tmp_path, "upload", "hacker_news", "items.json")).code == 0
     assert (await ran(tmp_path, "work", "--until-idle")).code == 0
-    command = f"{sys.executable} -m tidings export hacker_news | head -n 1; echo ${{PIPESTATUS[0]}}"
-    shell = await asyncio.create_subprocess_exec(
-        "bash", "-c", command, cwd=tmp_path, env=clean_environment(),
-        stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE,
-    )  # fmt: skip
-    out, err = await shell.communicate()
-    assert out.decode().splitlines()[1:] == ["0"]
-    assert err == b""
+    for words in ("export hacker_news", "items --limit 400", "search long --limit 400"):
+        command = f"{sys.executable} -m tidings {words} | head -n 1; echo ${{PIPESTATUS[0]}}"
+        shell = await asyncio.create_subprocess_exec(
+            "bash", "-c", command, cwd=tmp_path, env=clean_environment(),
+            stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE,
+        )  # fmt: skip
+        out, err = await shell.communicate()
+        assert out.decode().splitlines()[1:] == ["0"], words
+        assert err == b""
 
 
 def all_of(controller: int) -> str:
@@ -235,12 +236,12 @@ def all_of(controller: int) -> str:
             return drawn.decode()
 
 
-async def on_terminal(folder: Path, *arguments: str) -> tuple[int, str]:
+async def on_terminal(folder: Path, *arguments: str, columns: int = 200) -> tuple[int, str]:
     """Run one command on a terminal; return its exit code and what it drew."""
     controller, terminal = pty.openpty()
     process = await asyncio.create_subprocess_exec(
         sys.executable, "-m", "tidings", *arguments, cwd=folder, stdout=terminal, stderr=terminal,
-        env=clean_environment() | {"TERM": "xterm", "COLUMNS": "200"},
+        env=clean_environment() | {"TERM": "xterm", "COLUMNS": str(columns)},
     )  # fmt: skip
     os.close(terminal)
     async with asyncio.timeout(90):
@@ -258,6 +259,22 @@ async def test_bars_are_drawn_on_terminals_only(tmp_path: Path) -> None:
     assert code == 0
     assert "backing up" in drawn
     assert "\x1b" in drawn
+
+
+async def test_a_narrow_terminal_gets_words_in_one_piece(tmp_path: Path) -> None:
+    (tmp_path / "tidings.toml").write_text(f"{HN}[pipelines.first_issues]\n[pipelines.bitcoin_news]\n")
+    title = "Why I deleted my dashboard and kept the three numbers"
+    story = {"id": 9_000_001, "type": "story", "by": "ada", "time": 1_700_000_000, "title": title}
+    assert (await ran(tmp_path, "upload", "hacker_news", "-", given=json.dumps(story).encode())).code == 0
+    assert (await ran(tmp_path, "work", "--until-idle")).code == 0
+
+    _, status = await on_terminal(tmp_path, "status", columns=80)
+    _, items = await on_terminal(tmp_path, "items", columns=80)
+
+    assert "first_issues" in status.splitlines()[2]
+    assert "rejected" in status.splitlines()[0]
+    assert title in items
+    assert "[hacker_news item 9000001]" in items
 
 
 async def test_a_range_of_ids_is_read_with_a_bar_and_goes_on_where_it_was_stopped(tmp_path: Path) -> None:

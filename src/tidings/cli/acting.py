@@ -13,6 +13,7 @@ from typing import Annotated, BinaryIO
 import msgspec
 import typer
 
+from tidings.cli.help import Command, Group, KeyArgument, KindArgument, PipelineArgument
 from tidings.cli.output import fail, moment, say, show_json, show_table, while_somebody_reads
 from tidings.cli.progress import Meter
 from tidings.cli.shared import ConfigOption, JsonOption, actor, opened_store
@@ -26,20 +27,22 @@ REJECTED_SHOWN = 20
 def add_to(app: typer.Typer) -> None:
     """Add these commands."""
     for command in (transition, replay, pause, resume, upload):
-        app.command(rich_help_panel=PANEL)(command)
-    dead = typer.Typer(help="Dead letters: list them by cause, revive or purge them.", no_args_is_help=False)
+        app.command(rich_help_panel=PANEL, cls=Command)(command)
+    dead = typer.Typer(cls=Group, help="Dead letters: list them by cause, revive or purge them.", no_args_is_help=False)
     dead.callback(invoke_without_command=True)(dead_letters)
-    dead.command("list")(list_dead)
-    dead.command("revive")(revive)
-    dead.command("purge")(purge)
+    dead.command("list", cls=Command)(list_dead)
+    dead.command("revive", cls=Command)(revive)
+    dead.command("purge", cls=Command)(purge)
     app.add_typer(dead, name="dead", rich_help_panel=PANEL)
 
 
 def transition(
-    pipeline: Annotated[str, typer.Argument()],
-    kind: Annotated[str, typer.Argument()],
-    key: Annotated[str, typer.Argument()],
-    name: Annotated[str, typer.Argument(help="The transition, such as mark_failed or retry_processing.")],
+    pipeline: Annotated[str, PipelineArgument],
+    kind: Annotated[str, KindArgument],
+    key: Annotated[str, KeyArgument],
+    name: Annotated[
+        str, typer.Argument(metavar="NAME", help="The transition, such as mark_failed or retry_processing.")
+    ],
     config: ConfigOption = None,
     reason: Annotated[str, typer.Option(help="Why; kept in the journal.")] = "by hand",
     as_json: JsonOption = False,
@@ -57,15 +60,17 @@ def transition(
 
 
 def replay(
-    pipeline: Annotated[str, typer.Argument()],
+    pipeline: Annotated[str, PipelineArgument],
     config: ConfigOption = None,
-    from_state: Annotated[str | None, typer.Option("--from", help="The state to begin at; default the start.")] = None,
-    where: Annotated[str | None, typer.Option(help="Only what this query finds.")] = None,
-    item: Annotated[int | None, typer.Option(help="Only this item, by its number.")] = None,
+    from_state: Annotated[
+        str | None, typer.Option("--from", metavar="STATE", help="Where to begin; default the start.")
+    ] = None,
+    where: Annotated[str | None, typer.Option(metavar="QUERY", help="Only what this query finds.")] = None,
+    item: Annotated[int | None, typer.Option(metavar="ITEM", help="Only this item, by its number.")] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only count.")] = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Process items again from a state, after a change of prompt or code."""
+    """Process items again from a state. After a change of prompt, model or code."""
     with opened_store(config) as (store, _):
         count = store.desk.replay(pipeline, state=from_state, query=where, actor=actor(), dry_run=dry_run, item=item)
     if as_json:
@@ -100,7 +105,7 @@ def list_dead(config: ConfigOption = None, as_json: JsonOption = False) -> None:
 PipelineOption = Annotated[str | None, typer.Option(help="Only this pipeline.")]
 CauseOption = Annotated[str | None, typer.Option(help="Only this cause, as `tidings dead list` shows it.")]
 AllOption = Annotated[bool, typer.Option("--all", help="Every dead letter.")]
-ItemArgument = Annotated[int | None, typer.Argument(help="One item, by its number.")]
+ItemArgument = Annotated[int | None, typer.Argument(metavar="ITEM", help="One item, by its number.")]
 
 
 def revive(
@@ -111,7 +116,7 @@ def revive(
     everything: AllOption = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Bring dead letters back: one, those of a cause or pipeline, or all."""
+    """Bring dead letters back. One, those of a cause or pipeline, or all."""
     _refuse_nothing(item, pipeline, cause, everything, "revive")
     with opened_store(config) as (store, _):
         count = store.desk.revive(item=item, pipeline=pipeline, cause=cause, actor=actor())
@@ -131,7 +136,7 @@ def purge(
     everything: AllOption = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Bury dead letters for good; tombstones keep them from being born again."""
+    """Forget dead letters for good. Tombstones keep them from being born again."""
     _refuse_nothing(item, pipeline, cause, everything, "purge")
     with opened_store(config) as (store, _):
         count = store.desk.purge(item=item, pipeline=pipeline, cause=cause)
@@ -186,12 +191,14 @@ def _parts(pipeline: str | None, source: str | None, channel: str | None) -> lis
 
 
 def upload(
-    pipeline: Annotated[str, typer.Argument()],
-    file: Annotated[str, typer.Argument(help="JSON array or JSON lines, gzip allowed; - reads standard input.")],
+    pipeline: Annotated[str, PipelineArgument],
+    file: Annotated[
+        str, typer.Argument(metavar="FILE|-", help="JSON array or JSON lines, gzip allowed; - reads standard input.")
+    ],
     config: ConfigOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Upload items into the intake log; bad lines are reported, the rest goes on."""
+    """Upload items into the intake log. Bad lines are reported, the rest goes on."""
     appended = Appended()
     with opened_store(config) as (store, pipelines), Refused() as refused:
         declared = pipelines.get(pipeline)

@@ -50,7 +50,7 @@ def doctor(
     offline: Annotated[bool, typer.Option("--offline", help="Leave out what needs the network.")] = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Check configuration, database, clock, sources, AI endpoint and channels; say what to fix."""
+    """Check everything and say what to fix. Configuration, database, clock, sources, AI endpoint, channels."""
     settings = settings_from(config)
     checks = [*_check_configuration(settings), *_check_database(settings), *_missing_secrets(settings)]
     if not offline:

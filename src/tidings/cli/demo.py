@@ -15,6 +15,7 @@ from typing import Annotated, Any
 import typer
 
 from tidings.app import App, run_loops
+from tidings.cli.help import Command
 from tidings.cli.output import console, fail, say, show_json, show_table
 from tidings.cli.running import loops_for
 from tidings.cli.sample_config import write_config
@@ -38,7 +39,7 @@ Tell = Callable[[str], None]
 
 def add_to(app: typer.Typer) -> None:
     """Add this command."""
-    app.command(rich_help_panel="Run")(demo)
+    app.command(rich_help_panel="Run", cls=Command)(demo)
 
 
 def demo(
@@ -46,11 +47,15 @@ def demo(
     once: Annotated[bool, typer.Option("--once", help="Process everything, print a report, exit.")] = False,
     keep: Annotated[
         Path | None,
-        typer.Option(help="Keep the database in this folder, with a tidings.toml to look at it.", show_default=False),
+        typer.Option(
+            metavar="FOLDER",
+            help="Keep the database in this folder, with a tidings.toml to look at it.",
+            show_default=False,
+        ),
     ] = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Run everything on the sample world: no keys, no network, nothing on disk afterwards."""
+    """Run everything on the sample world. No keys, no network, nothing on disk afterwards."""
     logs.set_up("human", logging.ERROR)
     if not once:
         _refuse_taken(port)
@@ -73,7 +78,10 @@ def _refuse_taken(port: int) -> None:
         socket.create_server(("127.0.0.1", port)).close()
     except OSError:
         other = port + 1 if port < 65535 else port - 1
-        fail(f"port {port} cannot be used, probably because something listens there; try --port {other}")
+        fail(
+            f"port {port} cannot be used, probably because something listens there; "
+            f"try --port {other} (make run PORT={other})"
+        )
 
 
 def _prepare(folder: Path) -> None:

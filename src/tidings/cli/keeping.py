@@ -14,6 +14,7 @@ import msgspec
 import typer
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn
 
+from tidings.cli.help import Command, Group, PipelineArgument
 from tidings.cli.output import console, end, fail, moment, say, show_json, while_somebody_reads
 from tidings.cli.shared import ConfigOption, JsonOption, bring_up_to_date, opened_store, wiring_of
 from tidings.model.errors import TidingsError
@@ -35,20 +36,20 @@ FORMULA = ("=", "+", "-", "@", "\t", "\r")
 def add_to(app: typer.Typer) -> None:
     """Add these commands."""
     for command in (export, backup, restore):
-        app.command(rich_help_panel=PANEL)(command)
-    db = typer.Typer(help="The database: bring its schema up to date, rebuild what readers see.", no_args_is_help=True)
-    db.command("migrate")(migrate)
-    rebuild = typer.Typer(help="Write shelf and search index anew from the items.", no_args_is_help=True)
-    rebuild.command("shelf")(rebuild_all)
-    rebuild.command("index")(rebuild_all)
+        app.command(rich_help_panel=PANEL, cls=Command)(command)
+    db = typer.Typer(cls=Group, help="Bring the schema up to date; rebuild what readers see.", no_args_is_help=True)
+    db.command("migrate", cls=Command)(migrate)
+    rebuild = typer.Typer(cls=Group, help="Write shelf and search index anew from the items.", no_args_is_help=True)
+    rebuild.command("shelf", cls=Command)(rebuild_all)
+    rebuild.command("index", cls=Command)(rebuild_all)
     db.add_typer(rebuild, name="rebuild")
     app.add_typer(db, name="db", rich_help_panel=PANEL)
 
 
 def export(
-    pipeline: Annotated[str, typer.Argument()],
+    pipeline: Annotated[str, PipelineArgument],
     config: ConfigOption = None,
-    form: Annotated[str, typer.Option("--format", help="jsonl or csv.")] = "jsonl",
+    form: Annotated[str, typer.Option("--format", metavar="jsonl|csv", help="How to write it.")] = "jsonl",
     collection: Annotated[str | None, typer.Option(help="Only this collection, such as articles.")] = None,
 ) -> None:
     """Write everything published to standard output, newest first."""
@@ -109,7 +110,7 @@ def _cell(value: Any) -> Any:
 
 
 def backup(
-    file: Annotated[Path, typer.Argument(help="Where to; a SQLite file, whatever the database.")],
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="Where to; a SQLite file, whatever the database.")],
     config: ConfigOption = None,
     force: Annotated[bool, typer.Option("--force", help="Replace an existing file.")] = False,
     as_json: JsonOption = False,
@@ -126,11 +127,11 @@ def backup(
 
 
 def restore(
-    file: Annotated[Path, typer.Argument(help="A backup made by tidings backup.")],
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="A backup made by tidings backup.")],
     config: ConfigOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Bring a backup back into an empty database; nothing is sent by itself afterwards."""
+    """Bring a backup back into an empty database. Nothing is sent by itself afterwards."""
     verify(file)
     vet(wiring_of(config).database_url)
     with _database(config) as database, _bar("restoring", as_json) as told:
@@ -153,7 +154,7 @@ def restore(
 
 
 def migrate(config: ConfigOption = None, as_json: JsonOption = False) -> None:
-    """Bring the schema up to date; every command that opens the database does the same."""
+    """Bring the schema up to date. Every command that opens the database does the same."""
     with _database(config) as database:
         applied = bring_up_to_date(database)
         name = database.describe()
@@ -164,7 +165,7 @@ def migrate(config: ConfigOption = None, as_json: JsonOption = False) -> None:
 
 
 def rebuild_all(config: ConfigOption = None, as_json: JsonOption = False) -> None:
-    """Write shelf and search index anew from the items; both are rebuilt together."""
+    """Write shelf and search index anew from the items. Both are rebuilt together, whichever is named."""
     with opened_store(config) as (store, _), _bar("rebuilding", as_json) as told:
         total = sum(sum(view.states.values()) for view in store.desk.status().pipelines.values())
         done = 0

@@ -20,7 +20,18 @@ from tidings.watch.logs import redact
 PLAIN_WIDTH = 200
 """Where no terminal says how wide it is, nothing is folded."""
 
-console = Console(highlight=False)
+NARROW = 16
+"""A column whose cells are all so short is never folded."""
+
+
+class _Console(Console):
+    def on_broken_pipe(self) -> None:
+        """End well when a reader has enough and leaves, as `head` does."""
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        raise SystemExit(0)
+
+
+console = _Console(highlight=False)
 if not console.is_terminal:
     console.width = PLAIN_WIDTH
 
@@ -39,7 +50,8 @@ def show_table(columns: Sequence[str], rows: Iterable[Sequence[Any]], *, empty: 
     table = Table(box=None, pad_edge=False, header_style="bold")
     for number, name in enumerate(columns):
         numeric = all(isinstance(row[number], (int, float)) or row[number] == "" for row in listed)
-        table.add_column(name, justify="right" if numeric else "left", overflow="fold")
+        is_short = max(len(str(row[number])) for row in listed) <= NARROW
+        table.add_column(name, justify="right" if numeric else "left", overflow="fold", no_wrap=is_short)
     for row in listed:
         table.add_row(*[escape(redact(str(cell))) for cell in row])
     console.print(table)

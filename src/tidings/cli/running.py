@@ -11,6 +11,7 @@ from typing import Annotated, Any
 import typer
 
 from tidings.app import App, run_loops
+from tidings.cli.help import Command, PipelineArgument
 from tidings.cli.output import fail, say, show_json, show_table
 from tidings.cli.progress import Meter
 from tidings.cli.serving import refuse_open_bind, serve_loop
@@ -37,18 +38,18 @@ Loop = Callable[[asyncio.Event], Coroutine[Any, Any, None]]
 
 def add_to(app: typer.Typer) -> None:
     """Add these commands."""
-    app.command(rich_help_panel=PANEL)(run)
-    app.command(rich_help_panel=PANEL)(work)
-    app.command(rich_help_panel=PANEL)(discover)
+    app.command(rich_help_panel=PANEL, cls=Command)(run)
+    app.command(rich_help_panel=PANEL, cls=Command)(work)
+    app.command(rich_help_panel=PANEL, cls=Command)(discover)
 
 
 def run(
     config: ConfigOption = None,
-    role: Annotated[str, typer.Option(help="all, discover, work or serve.")] = "all",
-    pipeline: Annotated[list[str] | None, typer.Option(help="Only these pipelines.")] = None,
+    role: Annotated[str, typer.Option(metavar="|".join(ROLES), help="Which part to run.")] = "all",
+    pipeline: Annotated[list[str] | None, typer.Option(help="Only this pipeline; may be repeated.")] = None,
     log_format: LogOption = "human",
 ) -> None:
-    """Run the real thing: ask sources, process, serve. Ctrl-C or SIGTERM stops it cleanly."""
+    """Ask sources, process, serve: the real thing. Ctrl-C or SIGTERM stops it cleanly."""
     if role not in ROLES:
         fail(f"--role {role!r}: use one of {', '.join(ROLES)}")
     settings = settings_from(config)
@@ -91,11 +92,11 @@ async def loops_for(app: App, role: str, server: dict[str, Any], *, is_demo: boo
 def work(
     config: ConfigOption = None,
     until_idle: Annotated[bool, typer.Option("--until-idle", help="Drain what is due, then exit.")] = False,
-    pipeline: Annotated[list[str] | None, typer.Option(help="Only these pipelines.")] = None,
-    lane: Annotated[str | None, typer.Option(help="Only this lane: pure, fetch, ai or notify.")] = None,
+    pipeline: Annotated[list[str] | None, typer.Option(help="Only this pipeline; may be repeated.")] = None,
+    lane: Annotated[str | None, typer.Option(metavar="pure|fetch|ai|notify", help="Only this lane.")] = None,
     log_format: LogOption = "human",
 ) -> None:
-    """Work: merge, claim, process, settle; with --until-idle for cron, CI and one stage by hand."""
+    """Process what is due. With --until-idle for cron, CI and one stage by hand."""
     wiring = wiring_of(config)
     if lane is not None and lane not in wiring.lanes:
         fail(f"--lane {lane!r}: use one of {', '.join(wiring.lanes)}")
@@ -117,14 +118,16 @@ def work(
 
 
 def discover(
-    pipeline: Annotated[str, typer.Argument(help="The pipeline whose sources are asked.")],
+    pipeline: Annotated[str, PipelineArgument],
     config: ConfigOption = None,
     source: Annotated[str | None, typer.Option(help="Only this source.")] = None,
-    from_id: Annotated[int | None, typer.Option("--from", help="First id of a range to read (Hacker News).")] = None,
-    to_id: Annotated[int | None, typer.Option("--to", help="Last id of that range.")] = None,
+    from_id: Annotated[
+        int | None, typer.Option("--from", metavar="ID", help="First id of a range to read (Hacker News).")
+    ] = None,
+    to_id: Annotated[int | None, typer.Option("--to", metavar="ID", help="Last id of that range.")] = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Ask sources once, now; print what was found."""
+    """Ask a pipeline's sources once, now. Prints what was found."""
     wiring = wiring_of(config)
     declared = next((p for p in wiring.pipelines if p.name == pipeline), None)
     if declared is None:

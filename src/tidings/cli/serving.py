@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import ipaddress
+import os
 import socket
 from collections.abc import Callable, Coroutine, Iterator
 from io import BytesIO
@@ -39,7 +40,10 @@ async def serve_loop(
     try:
         listener = socket.create_server((host, port), reuse_port=False)
     except OSError as error:
-        raise Misconfigured(f"cannot listen on {host}:{port}: {error.strerror}; choose another server.port") from error
+        why = os.strerror(error.errno) if error.errno else str(error)
+        raise Misconfigured(
+            f"cannot listen on {host}:{port}: {why}; set another server.port, such as TIDINGS_SERVER__PORT={port + 1}"
+        ) from error
     # Accepted connections inherit this; asyncio sets it only on sockets it opened itself. Without it a kept-alive
     # connection waits 40 ms for every answer.
     listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)

@@ -11,6 +11,7 @@ import typer
 
 from tidings.app import App
 from tidings.cli import checking
+from tidings.cli.help import Command, Group
 from tidings.cli.output import end, fail, moment, say, show_json, show_table
 from tidings.cli.shared import ConfigOption, JsonOption, opened_store, run_app, settings_from, wiring_of
 from tidings.config import DEFAULT_FILE, Settings, pipeline_modules
@@ -33,24 +34,24 @@ GENERAL = Notice(
 
 def add_to(app: typer.Typer) -> None:
     """Add these commands."""
-    app.command(rich_help_panel=PANEL)(init)
-    app.command(rich_help_panel=PANEL)(checking.doctor)
-    token = typer.Typer(help="Tokens for the server's API and dashboard.", no_args_is_help=True)
-    token.command("create")(create_token)
-    token.command("list")(list_tokens)
-    token.command("revoke")(revoke_token)
+    app.command(rich_help_panel=PANEL, cls=Command)(init)
+    app.command(rich_help_panel=PANEL, cls=Command)(checking.doctor)
+    token = typer.Typer(cls=Group, help="Tokens for the server's API and dashboard.", no_args_is_help=True)
+    token.command("create", cls=Command)(create_token)
+    token.command("list", cls=Command)(list_tokens)
+    token.command("revoke", cls=Command)(revoke_token)
     app.add_typer(token, name="token", rich_help_panel=PANEL)
-    notify = typer.Typer(help="Try the channels.", no_args_is_help=True)
-    notify.command("test")(send_sample)
-    notify.command("preview")(preview)
+    notify = typer.Typer(cls=Group, help="Try the channels.", no_args_is_help=True)
+    notify.command("test", cls=Command)(send_sample)
+    notify.command("preview", cls=Command)(preview)
     app.add_typer(notify, name="notify", rich_help_panel=PANEL)
 
 
 def init(
-    file: Annotated[Path, typer.Argument(help="Where to write it.")] = Path(DEFAULT_FILE),
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="Where to write it.")] = Path(DEFAULT_FILE),
     force: Annotated[bool, typer.Option("--force", help="Overwrite an existing file.")] = False,
 ) -> None:
-    """Write a commented configuration: everything that needs no key is on, the rest ready to fill in."""
+    """Write a commented configuration. Everything that needs no key is on, the rest ready to fill in."""
     text = resources.files("tidings.cli").joinpath("template.toml").read_text("utf-8")
     try:
         with file.open("w" if force else "x", encoding="utf-8") as opened:
@@ -64,12 +65,14 @@ def init(
 
 
 def create_token(
-    scope: Annotated[str, typer.Option(help="read, ingest (and read) or operate (everything).")],
-    name: Annotated[str | None, typer.Option(help="What it is for; default a number.")] = None,
+    scope: Annotated[
+        str, typer.Option(metavar="read|ingest|operate", help="What it may: read, also upload, or everything.")
+    ],
+    name: Annotated[str | None, typer.Option(help="What it is for; default its scope and a number.")] = None,
     config: ConfigOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Make a token and print it, once; only its hash is stored."""
+    """Make a token and print it, once. Only its hash is stored."""
     if scope not in SCOPES:
         fail(f"--scope {scope!r}: use one of {', '.join(SCOPES)}")
     with opened_store(config) as (store, _):
@@ -86,7 +89,7 @@ def create_token(
 
 
 def list_tokens(config: ConfigOption = None, as_json: JsonOption = False) -> None:
-    """List tokens: names and scopes, never the tokens."""
+    """List tokens by name and scope, never the tokens themselves."""
     with opened_store(config) as (store, _):
         tokens = store.ledgers.tokens()
     if as_json:
@@ -99,7 +102,9 @@ def list_tokens(config: ConfigOption = None, as_json: JsonOption = False) -> Non
     )
 
 
-def revoke_token(name: Annotated[str, typer.Argument()], config: ConfigOption = None) -> None:
+def revoke_token(
+    name: Annotated[str, typer.Argument(metavar="NAME", help="The token's name.")], config: ConfigOption = None
+) -> None:
     """End every live token of a name."""
     with opened_store(config) as (store, _):
         if not store.ledgers.revoke(name):
@@ -108,12 +113,12 @@ def revoke_token(name: Annotated[str, typer.Argument()], config: ConfigOption = 
 
 
 def send_sample(
-    channel: Annotated[str, typer.Argument(help="A configured channel.")],
+    channel: Annotated[str, typer.Argument(metavar="CHANNEL", help="A configured channel.")],
     pipeline: Annotated[str | None, typer.Option(help="Whose sample to send.")] = None,
     config: ConfigOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Send a sample to a channel and print what the service really answered."""
+    """Send a sample to a channel. Prints what the service really answered."""
     settings, wiring = settings_from(config), wiring_of(config)
     if channel not in {spec.name for spec in wiring.channels}:
         known = ", ".join(spec.name for spec in wiring.channels) or "none"
@@ -147,7 +152,7 @@ def preview(
     channel: Annotated[str | None, typer.Option(help="As it would be sent to this channel.")] = None,
     config: ConfigOption = None,
 ) -> None:
-    """Show as JSON what would be sent to Discord; nothing is sent, and no webhook is needed."""
+    """Show what would be sent to Discord, as JSON. Nothing is sent, and no webhook is needed."""
     settings = settings_from(config)
     if channel is not None and channel not in settings.notifiers.discord:
         known = ", ".join(settings.notifiers.discord) or "none"

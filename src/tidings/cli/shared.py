@@ -31,7 +31,9 @@ ConfigOption = Annotated[
     Path | None, typer.Option("--config", help="The configuration file; default tidings.toml.", show_default=False)
 ]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON for programs.")]
-LogOption = Annotated[str, typer.Option("--log-format", envvar="TIDINGS_LOG_FORMAT", help="human or json.")]
+LogOption = Annotated[
+    str, typer.Option("--log-format", metavar="human|json", envvar="TIDINGS_LOG_FORMAT", help="How to log.")
+]
 
 
 def settings_from(config: Path | None) -> Settings:

@@ -16,6 +16,7 @@ import msgspec
 import typer
 from rich.progress import Progress
 
+from tidings.cli.help import Command
 from tidings.cli.output import console, end, fail, say, show_json
 from tidings.cli.shared import ConfigOption, JsonOption, settings_from
 from tidings.config import Notifiers, Settings
@@ -38,13 +39,13 @@ AT_ONCE_MAX = 4
 
 def add_to(app: typer.Typer) -> None:
     """Add this command."""
-    app.command("try", rich_help_panel=PANEL)(try_out)
+    app.command("try", rich_help_panel=PANEL, cls=Command)(try_out)
 
 
 def try_out(
     question: Annotated[str, typer.Argument(metavar="QUESTION", help=f"One of {', '.join(QUESTIONS)}.")],
     material: Annotated[
-        str | None, typer.Argument(metavar="[FILE|URL|-]", help="A page or text; - reads standard input.")
+        str | None, typer.Argument(metavar="FILE|URL|-", help="A page or text; - reads standard input.")
     ] = None,
     config: ConfigOption = None,
     jsonl: Annotated[
@@ -53,7 +54,7 @@ def try_out(
     ] = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Show what extraction, summary, sentiment or issue analysis makes of a page or text."""
+    """Show what the enrichment makes of a page or text. Extraction, summary, sentiment or issue analysis."""
     if question not in QUESTIONS:
         fail(f"{question!r} is no question; use one of {', '.join(QUESTIONS)}")
     if (material is None) == (jsonl is None):
