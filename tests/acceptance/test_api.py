@@ -97,6 +97,26 @@ async def test_a_second_upload_changes_nothing_and_a_changed_item_is_seen(databa
         assert after.status == 200
 
 
+async def test_parents_and_kids_are_joined_on_cards_whoever_said_so(database_url: str) -> None:
+    comment = {"type": "comment", "by": "bob", "time": 1_700_000_100, "text": "x"}
+    world = [
+        {"id": 1, "type": "story", "title": "Claims its reply", "time": 1_700_000_000, "kids": [3]},
+        {"id": 2, "type": "story", "title": "Is named by mistake", "time": 1_700_000_000},
+        {"id": 3, **comment, "parent": 2},
+        {"id": 4, **comment, "parent": 3},
+    ]
+    async with engine(database_url) as running:
+        client = client_of(running, running.store.ledgers.create_token("test", "ingest"))
+        await client.post(f"{ITEMS}/bulk", world)
+        await running.work_until_idle()
+
+        cards = {number: (await client.get(f"{ITEMS}/{number}")).json for number in (1, 2, 3, 4)}
+        assert (cards[3]["parent"], cards[3]["kids"], cards[4]["parent"]) == (1, [4], 3)
+        assert (cards[1]["kids"], cards[2].get("kids")) == ([3], None)
+        thread = (await client.get(f"{ITEMS}/1/thread")).json
+        assert (thread["children"][0]["parent"], thread["children"][0]["children"][0]["id"]) == (1, 4)
+
+
 async def test_articles_are_listed_through_the_id_index(database_url: str) -> None:
     async with engine(database_url) as running:
         now = running.now_ms()

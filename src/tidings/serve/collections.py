@@ -20,7 +20,7 @@ from tidings.serve.parts import Parts
 from tidings.serve.problems import Problem
 from tidings.serve.reading import Reader, encode_listing
 from tidings.serve.replies import Encoded, Reply
-from tidings.serve.threads import encode_thread, read_thread
+from tidings.serve.threads import NODES_MAX, encode_thread, read_card, read_thread
 
 NULLABLE_INTEGER = {"anyOf": [{"type": "integer"}, {"type": "null"}]}
 NULLABLE_STRING = {"anyOf": [{"type": "string"}, {"type": "null"}]}
@@ -97,7 +97,8 @@ class Collections:
                     partial(self._thread, reader),
                     f"Read a whole thread of {collection.title.lower()}",
                     help="The card with `children`, nested, in the order the source gives. A place whose item has no "
-                    "card is `{id, missing: true, children}`; deleted and dead ones are marked as such.",
+                    "card is `{id, missing: true, children}`; deleted and dead ones are marked as such. A thread of "
+                    f"more than {NODES_MAX:,} places says `truncated: true`.",
                     tag=pipeline.name,
                     parameters=(known,),
                     answer={
@@ -135,10 +136,10 @@ class Collections:
 
     async def _one(self, reader: Reader, call: Call) -> Reply:
         async def make() -> Encoded:
-            entry = await reader.one(call["id"])
-            if entry is None:
+            card = await read_card(self._parts.executor, self._parts.links, reader, call["id"])
+            if card is None:
                 raise missing(reader.collection)
-            return Encoded(entry.value)
+            return Encoded(card)
 
         return await self._kept(reader, call, make)
 

@@ -11,7 +11,7 @@ from typing import Any
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
-from starlette.routing import Route
+from starlette.routing import Match, Route
 from starlette.types import Message, Receive, Scope, Send
 
 from tidings.model.errors import BadInput, StoreUnavailable
@@ -217,11 +217,16 @@ class Application(Starlette):
             is_local = self._access.check_host(request.scope)
         except Problem as foreign:
             return refusal(foreign)
-        problem = _no_route(error)
+        problem = _no_route(error, self._allowed(request.scope))
         if not wants_page(request):
             return refusal(problem)
         caller = await self._access.caller(request, is_local=is_local, with_cookie=True)
         return await self._show_problem(request, problem, caller)
+
+    def _allowed(self, scope: Scope) -> str:
+        """Return the methods an address takes; several operations may share it."""
+        found = [each for each in self.routes if isinstance(each, Route) and each.matches(scope)[0] is not Match.NONE]
+        return ", ".join(sorted({method for each in found for method in each.methods or ()}))
 
     async def _fail(self, _request: Request, _error: Exception) -> Any:
         return refusal(_broken())
@@ -273,8 +278,8 @@ def _broken() -> Problem:
     return Problem(500, "The request failed inside tidings.", helps="The log tells the operator why.")
 
 
-def _no_route(error: HTTPException) -> Problem:
+def _no_route(error: HTTPException, allowed: str) -> Problem:
     helps = "`/docs` tells what there is."
     if error.status_code == 405:
-        return Problem(405, "This method is not allowed here.", helps=helps, headers=dict(error.headers or {}))
+        return Problem(405, "This method is not allowed here.", helps=helps, headers={"Allow": allowed})
     return Problem(error.status_code, "Nothing lives at this address.", helps=helps)

@@ -14,6 +14,11 @@ from tidings.serve.filters import Card
 from tidings.serve.reading import Reader
 
 NODES_MAX = 10_000
+PARENT, KIDS = "parent", "kids"
+"""How threaded cards name what they belong to and what belongs to them, where their type has these fields.
+
+A source may leave a neighbor out, or name a wrong one; the links know better, and are what readers get.
+"""
 
 
 @dataclass(slots=True)
@@ -34,12 +39,77 @@ async def read_thread(executor: Executor, links: Links, reader: Reader, root_id:
     relation = reader.collection.relation
     assert relation is not None
     root = ref(reader.collection.kind, root_id)
-    nodes = await executor.read(links.thread, reader.pipeline, relation, root, limit=NODES_MAX)
+    nodes, above = await executor.read(_thread_and_above, links, reader.pipeline, relation, root)
     ids = list(dict.fromkeys([root_id, *(split_ref(node.ref)[1] for node in nodes)]))
     entries = await reader.many(ids)
     if root_id not in entries:
         return None
-    return nest(root, nodes, {card_id: entry.value for card_id, entry in entries.items()})
+    thread = nest(root, nodes, {card_id: entry.value for card_id, entry in entries.items()})
+    _join_all(thread, above, reader)
+    if len(nodes) > NODES_MAX:
+        _change(thread, {"truncated": True})
+    return thread
+
+
+async def read_card(executor: Executor, links: Links, reader: Reader, card_id: str) -> bytes | None:
+    """Return one card, encoded, with its neighbors as the links have them; None where there is none."""
+    entry = await reader.one(card_id)
+    relation = reader.collection.relation
+    if entry is None or relation is None:
+        return None if entry is None else entry.value
+    name = ref(reader.collection.kind, card_id)
+    above, below = await executor.read(_above_and_below, links, reader.pipeline, relation, name)
+    place = Place(card_id, 0, entry.value, msgspec.json.decode(entry.value))
+    place.children = [Place(split_ref(each)[1], 1, None, {}) for each in below]
+    _join(place, above, reader.collection.card.__struct_fields__)
+    return place.raw
+
+
+def _thread_and_above(links: Links, pipeline: str, relation: str, root: str) -> tuple[list[ThreadNode], str | None]:
+    parents = links.parents(pipeline, relation, root)
+    return links.thread(pipeline, relation, root, limit=NODES_MAX), split_ref(parents[0])[1] if parents else None
+
+
+def _above_and_below(links: Links, pipeline: str, relation: str, name: str) -> tuple[str | None, list[str]]:
+    parents = links.parents(pipeline, relation, name)
+    below = links.children(pipeline, relation, name, limit=NODES_MAX)
+    return split_ref(parents[0])[1] if parents else None, below
+
+
+def _join_all(root: Place, above: str | None, reader: Reader) -> None:
+    fields = reader.collection.card.__struct_fields__
+    waiting = [(root, above)]
+    while waiting:
+        place, parent = waiting.pop()
+        _join(place, parent, fields)
+        waiting += [(child, place.id) for child in place.children]
+
+
+def _join(place: Place, parent: str | None, fields: Sequence[str]) -> None:
+    """Correct the parent a card names and add the kids it leaves out."""
+    if place.raw is None:
+        return
+    card, own = place.card, place.card.get("id")
+    changes: dict[str, Any] = {}
+    if parent is not None and card.get(PARENT) not in (None, _written(parent, own)):
+        changes[PARENT] = _written(parent, own)
+    if KIDS in fields and place.children:
+        stated = card.get(KIDS) or []
+        known = set(stated)
+        if more := [kid for child in place.children if (kid := _written(child.id, own)) not in known]:
+            changes[KIDS] = [*stated, *more]
+    if changes:
+        _change(place, changes)
+
+
+def _written(card_id: str, like: Any) -> int | str:
+    """Write an id as a card of the same collection writes its own: as a number or as text."""
+    return int(card_id) if isinstance(like, int) and card_id.isascii() and card_id.isdigit() else card_id
+
+
+def _change(place: Place, changes: Mapping[str, Any]) -> None:
+    place.card = {**place.card, **changes}
+    place.raw = msgspec.json.encode(place.card)
 
 
 def nest(root: str, nodes: Sequence[ThreadNode], cards: Mapping[str, bytes]) -> Place:
@@ -79,14 +149,16 @@ def encode_thread(root: Place) -> bytes:
         if isinstance(each, bytes):
             pieces.append(each)
             continue
-        pieces.append(_opened(each))
+        pieces.append(_opened(each, root.card.get("id")))
         waiting.append(b"]}")
         for index, child in enumerate(reversed(each.children)):
             waiting += [b",", child] if index else [child]
     return b"".join(pieces)
 
 
-def _opened(place: Place) -> bytes:
-    raw = place.raw if place.raw is not None else msgspec.json.encode({"id": place.id, "missing": True})
+def _opened(place: Place, like: Any) -> bytes:
+    raw = place.raw
+    if raw is None:
+        raw = msgspec.json.encode({"id": _written(place.id, like), "missing": True})
     head = raw.rstrip()[:-1]
     return head + (b'"children":[' if head.endswith(b"{") else b',"children":[')

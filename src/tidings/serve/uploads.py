@@ -21,7 +21,6 @@ from tidings.serve.replies import Reply
 
 _REMEMBER_SECONDS = 24 * 3600
 _REMEMBERED_MAX = 1_000
-_REJECTED_SHOWN_MAX = 5_000
 _KEY_LENGTH_MAX = 255
 
 IDEMPOTENCY_KEY = Parameter(
@@ -186,7 +185,9 @@ class Uploads:
             raise Problem(400, "The body must hold exactly one JSON object.", where="body")
         value = values[0][1]
         if isinstance(value, BadInput):
-            raise Problem(400, f"The body is no JSON we read: {value}.", where="body")
+            # The brackets are ours: it is the value between them that never ends.
+            reason = str(value).replace("the array never ends", "it ends inside a value")
+            raise Problem(400, f"The body cannot be read: {reason}.", where="body")
         try:
             return Read([admit(value, way="POST")], lines=1)
         except BadInput as error:

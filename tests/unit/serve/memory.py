@@ -134,7 +134,7 @@ class MemoryLinks:
         for node in nodes:
             for position, child in enumerate(self.below.get(node.ref, ())):
                 nodes.append(ThreadNode(child, node.ref, position, node.depth + 1))
-        return nodes[:limit]
+        return nodes[: limit + 1]
 
     def parents(self, pipeline: str, relation: str, child: str) -> list[str]:
         return [parent for parent, children in self.below.items() if child in children]

@@ -10,6 +10,7 @@ from tests.unit.serve.memory import MemoryDesk, empty_pipeline_view
 from tests.unit.serve.world import NOW_MS, Article, Story, World, fill_desk
 
 from tidings.model.views import DeadGroup, DeliveryView, SourceView
+from tidings.serve.reading import HELD_MAX
 from tidings.serve.server import build
 
 BROWSER = {"accept": "text/html", "sec-fetch-site": "same-origin"}
@@ -263,6 +264,25 @@ async def test_a_missing_page_is_told_as_a_page(client: Client):
     assert "&lt;script" not in nowhere.text.split("<main")[1]
     check(answer)
     check(nowhere)
+
+
+async def test_a_collection_too_large_to_count_what_fits_says_nothing_of_it(client: Client, world: World):
+    for number in range(1_000, 1_000 + HELD_MAX):
+        world.add_story(Story(id=number, type="comment", text="one of many", parent=1))
+
+    page = (await client.get("/pipelines/hacker_news/items")).text
+
+    said = page.split('id="live-total" data-live>')[1].split("</p>")[0]
+    assert said.startswith("changed ")
+
+
+async def test_a_place_without_a_card_has_no_age(client: Client, world: World):
+    world.links.below["item:3"] = ["item:50"]
+
+    page = (await client.get("/pipelines/hacker_news/items/1")).text
+
+    assert "[missing]" in page
+    assert "never" not in page
 
 
 async def test_a_thread_is_read_on_one_page(client: Client):

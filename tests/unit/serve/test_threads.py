@@ -5,7 +5,7 @@ from tests.unit.serve.asgi import Client
 from tests.unit.serve.world import Story, World
 
 from tidings.model.contracts import ThreadNode
-from tidings.serve.threads import encode_thread, nest
+from tidings.serve.threads import NODES_MAX, encode_thread, nest
 
 
 async def test_a_thread_comes_whole_and_in_the_given_order(client: Client):
@@ -27,8 +27,43 @@ async def test_a_place_without_a_card_keeps_what_hangs_below(client: Client, wor
     answer = await client.get("/api/v1/hacker_news/items/1/thread")
 
     missing = answer.json["children"][0]["children"][0]
-    assert missing["missing"] is True
+    assert (missing["id"], missing["missing"]) == (50, True)
     assert missing["children"][0]["by"] == "deep"
+
+
+async def test_cards_name_the_neighbors_they_have_not_the_ones_their_source_said(client: Client, world: World):
+    world.add_story(Story(id=60, type="comment", by="lost", text="said to be elsewhere", parent=9))
+    world.links.below["item:9"].remove("item:60")
+    world.links.below["item:3"] = ["item:60", "item:61"]
+
+    thread = await client.get("/api/v1/hacker_news/items/1/thread")
+    kid = await client.get("/api/v1/hacker_news/items/60")
+    parent = await client.get("/api/v1/hacker_news/items/3")
+    page = await client.get("/pipelines/hacker_news/items/60")
+
+    place = thread.json["children"][0]
+    assert (place["id"], place["kids"]) == (3, [60, 61])
+    assert (place["children"][0]["id"], place["children"][0]["parent"]) == (60, 3)
+    assert kid.json["parent"] == 3
+    assert parent.json["kids"] == [60, 61]
+    assert '/items/3">parent</a>' in page.text
+    assert "/items/9" not in page.text
+
+
+async def test_a_story_that_somebody_claims_as_a_reply_stays_a_story(client: Client, world: World):
+    world.links.below["item:3"] = ["item:1"]
+
+    assert "parent" not in (await client.get("/api/v1/hacker_news/items/1")).json
+
+
+async def test_a_thread_too_large_for_one_answer_says_so(client: Client, world: World):
+    world.links.below["item:3"] = [f"item:{number}" for number in range(100, 100 + NODES_MAX)]
+
+    whole = await client.get("/api/v1/hacker_news/items/2/thread")
+    cut = await client.get("/api/v1/hacker_news/items/1/thread")
+
+    assert "truncated" not in whole.json
+    assert cut.json["truncated"] is True
 
 
 async def test_a_thread_of_nothing_is_a_404(client: Client):

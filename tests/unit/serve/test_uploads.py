@@ -62,6 +62,20 @@ async def test_what_is_not_exactly_one_object_is_refused(sender: Client, world: 
     assert world.intake.appends == 0
 
 
+@pytest.mark.parametrize(
+    ("body", "detail"),
+    [
+        (b'{"id": 5', "The body cannot be read: cut off: it ends inside a value."),
+        (b'{"id": 5]', "The body cannot be read: no JSON: expected ',' or '}' (byte 8)."),
+        (b"", "The body must hold exactly one JSON object."),
+    ],
+)
+async def test_what_cannot_be_read_is_told_in_the_senders_terms(sender: Client, body: bytes, detail: str):
+    assert (await sender.post(ITEMS, content=body, headers={"content-type": "application/json"})).json[
+        "detail"
+    ] == detail
+
+
 @pytest.mark.parametrize("media_type", ["application/json", "application/x-ndjson"])
 async def test_many_come_as_an_array_or_as_lines(sender: Client, media_type: str):
     values = [{"id": 1}, {"id": 2}, {"nope": 1}, {"id": 1}]

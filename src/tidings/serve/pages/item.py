@@ -48,6 +48,7 @@ class ItemPage:
             comments=self._walk(reader, thread) if thread is not None and reader is not None else [],
             hidden=max(0, thread.below - COMMENTS_MAX) if thread is not None else 0,
             thread=thread,
+            parent=thread.card.get("parent") if thread is not None else None,
             options=await self._options(reader, shape),
             relatives=self._relatives(view, is_thread=thread is not None) if view is not None else [],
             notice=_notice(view),
