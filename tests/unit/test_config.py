@@ -212,6 +212,43 @@ def test_there_are_at_least_sixty() -> None:
     assert len(BAD) >= 60
 
 
+def test_all_mistakes_are_told_at_once(folder: Path) -> None:
+    (folder / "tidings.toml").write_text(
+        "databse_url = 'x'\n[server]\nport = 70000\n[pipelines.hackernews]\n[pipelines.feeds]\nfeeds = 3\n"
+    )
+
+    ended = tidings("status")
+
+    assert ended.code == 2
+    assert ended.err.splitlines() == [
+        "tidings: 4 settings are wrong:",
+        "  server.port: write 65535 or less",
+        "  databse_url: there is no such setting; did you mean database_url?",
+        "  pipelines.hackernews: there is no such pipeline; did you mean hacker_news?",
+        "  pipelines.feeds.feeds: write a list",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "message"),
+    [
+        ("TIDINGS_SERVER__PORT", "80x", "TIDINGS_SERVER__PORT (server.port): write a whole number"),
+        ("TIDINGS_SERVR__PORT", "80", "TIDINGS_SERVR__PORT (servr): there is no such setting; did you mean server?"),
+        ("TIDINGS_LANES__AI__BATCH", "0", "TIDINGS_LANES__AI__BATCH (lanes.ai.batch): write 1 or more"),
+        (
+            "TIDINGS_PIPELINES__FEEDS__EVRY",
+            "1",
+            "TIDINGS_PIPELINES__FEEDS__EVRY (pipelines.feeds.evry): there is no such",
+        ),
+        ("TIDINGS_DURABILITY", "quite", "TIDINGS_DURABILITY (durability): write 'power-safe' or 'crash-safe'"),
+    ],
+)
+def test_a_mistake_of_the_environment_is_told_by_its_variable(name: str, value: str, message: str) -> None:
+    with pytest.raises(Misconfigured) as told:
+        load(environment={name: value})
+    assert str(told.value).startswith(message)
+
+
 def test_a_missing_file_says_what_writes_one(folder: Path) -> None:
     ended = tidings("run", "--config", "nowhere.toml")
     assert ended.code == 2
