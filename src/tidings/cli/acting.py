@@ -16,7 +16,7 @@ import typer
 from tidings.cli.help import Command, Group, KeyArgument, KindArgument, PipelineArgument
 from tidings.cli.output import fail, moment, say, show_json, show_table, while_somebody_reads
 from tidings.cli.progress import Meter
-from tidings.cli.shared import ConfigOption, JsonOption, actor, opened_store
+from tidings.cli.shared import ConfigOption, JsonOption, actor, found_item, opened_store
 from tidings.discover.upload import admit_lines, read_lines
 from tidings.model.item import Appended, Rejected
 
@@ -49,9 +49,7 @@ def transition(
 ) -> None:
     """Perform a manual transition on one item."""
     with opened_store(config) as (store, _):
-        view = store.desk.find(pipeline, kind, key)
-        if view is None:
-            fail(f"{pipeline} remembers no {kind} {key!r}", 1)
+        view = found_item(store, pipeline, kind, key)
         moved = store.desk.transition(view.item.id, name, actor=actor(), reason=reason)
     if as_json:
         show_json(moved)

@@ -10,7 +10,7 @@ import typer
 
 from tidings.cli.help import Command, KeyArgument, KindArgument, PipelineArgument
 from tidings.cli.output import console, fail, moment, say, show_json, show_table
-from tidings.cli.shared import ConfigOption, JsonOption, opened_store, wiring_of, with_delivery_kinds
+from tidings.cli.shared import ConfigOption, JsonOption, found_item, opened_store, wiring_of, with_delivery_kinds
 from tidings.model.errors import BadInput
 from tidings.model.query import parse, point_at
 from tidings.model.views import ItemRow, ItemView, StatusView
@@ -137,9 +137,7 @@ def explain(
 ) -> None:
     """Show an item's life line. Every step, attempt, error, cost and delivery, and what it waits for."""
     with opened_store(config) as (store, _):
-        view = store.desk.find(pipeline, kind, key)
-    if view is None:
-        fail(f"{pipeline} remembers no {kind} {key!r}; `tidings items --pipeline {pipeline}` lists what there is", 1)
+        view = found_item(store, pipeline, kind, key)
     if as_json:
         show_json(view)
         return

@@ -18,6 +18,7 @@ from tidings.cli.output import end, fail
 from tidings.config import Settings, load
 from tidings.model.errors import Misconfigured, StoreUnavailable, TidingsError
 from tidings.model.pipeline import Pipeline
+from tidings.model.views import ItemView
 from tidings.store.checks import marked, vet
 from tidings.store.database import Database, connect
 from tidings.store.migrate import migrate
@@ -68,6 +69,14 @@ def opened_store(config: Path | None) -> Iterator[tuple[Store, dict[str, Pipelin
             database.close()
     except TidingsError as error:
         end(error)
+
+
+def found_item(store: Store, pipeline: str, kind: str, key: str) -> ItemView:
+    """Return an item by its name, or end with exit code 1."""
+    view = store.desk.find(pipeline, kind, key)
+    if view is None:
+        fail(f"{pipeline} remembers no {kind} {key!r}; `tidings items --pipeline {pipeline}` lists what there is", 1)
+    return view
 
 
 def bring_up_to_date(database: Database) -> list[int]:

@@ -3,16 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import Any, TypeVar
+from functools import partial
+from typing import Any, Protocol, TypeVar
 
 import msgspec
 
+from tidings.model.contracts import Kit
 from tidings.model.errors import BadInput, Transient
 from tidings.model.item import Rejected
+from tidings.model.pipeline import Page, Run
 from tidings.model.web import Response
 from tidings.pipelines.bitcoin_news.article import Sighting
+from tidings.pipelines.bitcoin_news.normalize import findings_of
 
 Record = TypeVar("Record")
+
+
+class Read(Protocol):
+    """Reads one record, or raises BadInput."""
+
+    def __call__(self, record: Any, now_ms: int) -> Sighting:
+        """Return what the record says."""
+
 
 MARK_IDS = 50
 """How many of a run's newest ids the next run compares with: some of them may be withdrawn by then."""
@@ -45,6 +57,34 @@ def records(answer: dict[str, Any], who: str) -> list[Any]:
 def known_ids(mark: Any) -> frozenset[str]:
     """Read the ids a source kept of its last completed run; anything unexpected counts as none."""
     return frozenset(i for i in mark if isinstance(i, str)) if isinstance(mark, list | tuple) else frozenset()
+
+
+def identity(record: Any, names: tuple[str, ...]) -> str:
+    """Return a record's id, or its address where it has none."""
+    values = (record.get(name) for name in names) if isinstance(record, dict) else ()
+    return str(next((value for value in values if value), ""))[:200]
+
+
+class Walk:
+    """One run down a provider's pages, until one holds something the last completed run had seen."""
+
+    def __init__(self, run: Run, kit: Kit, keep_days: float, names: tuple[str, ...], read: Read) -> None:
+        self._run, self._kit, self._keep_days, self._names = run, kit, keep_days, names
+        self._read = partial(read, now_ms=run.now_ms)
+        self._known, self._ids = known_ids(run.mark), list[str]()
+        self.meets_known = False
+
+    async def page(self, listed: list[Any], credits_spent: int) -> Page:
+        """Make a page of what a provider listed."""
+        # Articles that arrive between two pages push others down: an id may come twice.
+        here = [record for record in listed if identity(record, self._names) not in self._ids]
+        ids = [identity(record, self._names) for record in here]
+        self._ids += ids
+        self.meets_known = not self._known.isdisjoint(ids)
+        sightings, rejected = read_all(here, self._read)
+        findings = await findings_of(sightings, self._kit.ledger, self._run.now_ms, self._keep_days)
+        mark = self._ids[:MARK_IDS] or self._run.mark
+        return Page(findings, mark=mark, rejected=rejected, credits=credits_spent)
 
 
 def read_all(

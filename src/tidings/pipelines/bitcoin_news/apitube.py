@@ -7,7 +7,6 @@ import math
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from functools import partial
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
@@ -20,13 +19,12 @@ from tidings.model.errors import BadInput, Misconfigured, SlowDown, Transient
 from tidings.model.pipeline import Page, Run, Schedule
 from tidings.model.web import Response
 from tidings.net.client import raise_for_status
-from tidings.pipelines.bitcoin_news.answers import MARK_IDS, json_object, known_ids, read_all, records
+from tidings.pipelines.bitcoin_news.answers import Walk, identity, json_object, records
 from tidings.pipelines.bitcoin_news.article import PIPELINE, SENTIMENTS, Sighting
 from tidings.pipelines.bitcoin_news.credits import one_credit, seconds_until_tomorrow
 from tidings.pipelines.bitcoin_news.normalize import (
     DESCRIPTION_CHARS_MAX,
     author_of,
-    findings_of,
     link_of,
     real_list,
     real_text,
@@ -34,6 +32,7 @@ from tidings.pipelines.bitcoin_news.normalize import (
 )
 
 WHO = "APITube"
+IDENTITY = ("id", "href")
 PAGE_BEYOND_PLAN = "ER0173"
 NO_POINTS = "ER0176"
 RATE = frozenset({"ER0203", "ER0204"})
@@ -68,18 +67,14 @@ class ApiTube:
 
     async def pages(self, run: Run, kit: Kit) -> AsyncIterator[Page]:
         """Yield pages from the newest down, until one holds something the last completed run had seen."""
-        known, ids = known_ids(run.mark), list[str]()
+        walk = Walk(run, kit, self.keep_days, IDENTITY, sighting)
         for number in range(1, self.max_pages + 1):
             try:
                 answer, spent, pause = await self._ask(number, kit)
             except BeyondPlan:
                 return
-            here = [record for record in records(answer, WHO) if identity(record) not in ids]
-            ids += [identity(record) for record in here]
-            sightings, rejected = read_all(here, partial(sighting, now_ms=run.now_ms))
-            findings = await findings_of(sightings, kit.ledger, run.now_ms, self.keep_days)
-            yield Page(findings, mark=ids[:MARK_IDS] or run.mark, rejected=rejected, credits=spent)
-            if not answer.get("has_next_pages") or not known.isdisjoint(identity(record) for record in here):
+            yield await walk.page(records(answer, WHO), spent)
+            if not answer.get("has_next_pages") or walk.meets_known:
                 return
             if pause:
                 await self._pause(pause)
@@ -166,13 +161,6 @@ def _trouble(answer: dict[str, Any]) -> tuple[str, str]:
     return str(first.get("code") or "")[:20], str(first.get("message") or "no reason given")[:200]
 
 
-def identity(record: Any) -> str:
-    """Return a record's id, or its address where it has none."""
-    if not isinstance(record, dict):
-        return ""
-    return str(record.get("id") or record.get("href") or "")[:200]
-
-
 def sighting(record: Any, now_ms: int) -> Sighting:
     """Read one record of the answer, or raise BadInput."""
     if not isinstance(record, dict):
@@ -180,11 +168,11 @@ def sighting(record: Any, now_ms: int) -> Sighting:
     outlet = _inside(record, "source")
     link, title = link_of(record.get("href")), title_of(record.get("title"), None)
     if link is None or title is None:
-        raise BadInput(f"article {identity(record)} has no {'web address' if link is None else 'title'}")
+        raise BadInput(f"article {identity(record, IDENTITY)} has no {'web address' if link is None else 'title'}")
     label, score = _sentiment(record)
     return Sighting(
         provider="apitube",
-        provider_id=identity(record),
+        provider_id=identity(record, IDENTITY),
         link=link,
         title=title,
         seen_ms=now_ms,

@@ -6,7 +6,6 @@ import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime, tzinfo
-from functools import partial
 from typing import Any
 from zoneinfo import ZoneInfo
 
@@ -19,13 +18,12 @@ from tidings.model.errors import BadInput, Misconfigured, SlowDown, Transient
 from tidings.model.pipeline import Page, Run, Schedule
 from tidings.model.web import Response
 from tidings.net.client import raise_for_status, retry_after_seconds
-from tidings.pipelines.bitcoin_news.answers import MARK_IDS, json_object, known_ids, read_all, records
+from tidings.pipelines.bitcoin_news.answers import Walk, identity, json_object, records
 from tidings.pipelines.bitcoin_news.article import PIPELINE, SENTIMENTS, Sighting
 from tidings.pipelines.bitcoin_news.credits import one_credit, seconds_until_tomorrow
 from tidings.pipelines.bitcoin_news.normalize import (
     DESCRIPTION_CHARS_MAX,
     author_of,
-    findings_of,
     link_of,
     real_list,
     real_text,
@@ -33,6 +31,7 @@ from tidings.pipelines.bitcoin_news.normalize import (
 )
 
 WHO = "NewsData.io"
+IDENTITY = ("article_id", "link")
 WINDOW_SECONDS = 900.0
 """The rate window reopens a quarter of an hour after it was exceeded."""
 LANGUAGES = {"english": "en", "german": "de", "french": "fr", "spanish": "es", "italian": "it", "portuguese": "pt"}
@@ -63,20 +62,15 @@ class NewsData:
 
     async def pages(self, run: Run, kit: Kit) -> AsyncIterator[Page]:
         """Yield pages from the newest down, until one holds something the last completed run had seen."""
-        known, ids = known_ids(run.mark), list[str]()
+        walk = Walk(run, kit, self.keep_days, IDENTITY, sighting)
         token: str | None = None
         for number in range(1, self.max_pages + 1):
             if number > 1:
                 await self.sleep(self.pause_seconds)
             answer, spent = await self._ask(token, kit)
-            # Articles that arrive between two pages push others down: an id may come twice.
-            here = [record for record in records(answer, WHO) if identity(record) not in ids]
-            ids += [identity(record) for record in here]
-            sightings, rejected = read_all(here, partial(sighting, now_ms=run.now_ms))
-            findings = await findings_of(sightings, kit.ledger, run.now_ms, self.keep_days)
             token = real_text(answer.get("nextPage"), 200)
-            yield Page(findings, mark=ids[:MARK_IDS] or run.mark, rejected=rejected, credits=spent)
-            if token is None or not known.isdisjoint(identity(record) for record in here):
+            yield await walk.page(records(answer, WHO), spent)
+            if token is None or walk.meets_known:
                 return
 
     async def _ask(self, token: str | None, kit: Kit) -> tuple[dict[str, Any], int]:
@@ -128,13 +122,6 @@ def _trouble(answer: dict[str, Any]) -> tuple[str, str]:
     return str(inner.get("code") or "")[:60], str(inner.get("message") or "no reason given")[:200]
 
 
-def identity(record: Any) -> str:
-    """Return a record's id, or its address where it has none."""
-    if not isinstance(record, dict):
-        return ""
-    return str(record.get("article_id") or record.get("link") or "")[:200]
-
-
 def sighting(record: Any, now_ms: int) -> Sighting:
     """Read one record of the answer, or raise BadInput."""
     if not isinstance(record, dict):
@@ -142,12 +129,12 @@ def sighting(record: Any, now_ms: int) -> Sighting:
     source = real_text(record.get("source_name"), 100) or real_text(record.get("source_id"), 100)
     link, title = link_of(record.get("link")), title_of(record.get("title"), source)
     if link is None or title is None:
-        raise BadInput(f"article {identity(record)} has no {'web address' if link is None else 'title'}")
+        raise BadInput(f"article {identity(record, IDENTITY)} has no {'web address' if link is None else 'title'}")
     label = _label(record.get("sentiment"))
     language = real_text(record.get("language"), 40)
     return Sighting(
         provider="newsdata",
-        provider_id=identity(record),
+        provider_id=identity(record, IDENTITY),
         link=link,
         title=title,
         seen_ms=now_ms,

@@ -9,6 +9,7 @@ from markupsafe import Markup
 
 from tidings.model.views import Point
 
+HOUR_MS = 3_600_000
 _WIDTH, _HEIGHT = 120, 28
 _TICKS = 5
 

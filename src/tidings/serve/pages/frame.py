@@ -13,7 +13,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined, select_autoescap
 from tidings.model.clock import rfc3339
 from tidings.model.views import StatusView
 from tidings.serve.access import Access, Caller
-from tidings.serve.operations import Call
+from tidings.serve.operations import Call, Handler, Operation, Parameter
 from tidings.serve.pages import wording
 from tidings.serve.pages.needs import Glance, dead_command
 from tidings.serve.pages.static import Static
@@ -127,6 +127,11 @@ class Frame:
             **context,
         )
         return Reply(body.encode(), status, HTML, tagged=False)
+
+
+def page_at(path: str, handler: Handler, parameters: tuple[Parameter, ...] = ()) -> Operation:
+    """Declare a page that whoever may read may look at."""
+    return Operation("GET", path, "read", handler, "Page", parameters=parameters, is_page=True, any_query=True)
 
 
 def _path_of(scope: Mapping[str, Any], root: str) -> str:

@@ -12,14 +12,13 @@ from tidings.model.views import DeadGroup, PipelineView, Point, StatusView
 from tidings.serve.collections import Collections
 from tidings.serve.filters import Card
 from tidings.serve.operations import Call, Operation
-from tidings.serve.pages.charts import slices, sparkline
+from tidings.serve.pages.charts import HOUR_MS, slices, sparkline
 from tidings.serve.pages.frame import Frame
 from tidings.serve.pages.graph import tone_of
-from tidings.serve.pages.suits import Shape
+from tidings.serve.pages.suits import Shape, shape_of
 from tidings.serve.pages.wording import count, lasting
 from tidings.serve.replies import Reply
 
-HOUR_MS = 3_600_000
 DELIVERY = "delivery"
 """Notices have a page of their own."""
 _LATEST = 10
@@ -80,19 +79,12 @@ class Now:
     async def _latest(self) -> list[Shape]:
         """Return the newest published cards across pipelines; replies and what is withdrawn stay below their roots."""
         found: list[tuple[int, Shape]] = []
-        for (pipeline, _), reader in self._collections.readers.items():
+        for reader in self._collections.readers.values():
             if reader.collection.kind == DELIVERY:
                 continue
             listing = await reader.page(is_root, _LATEST, None)
             for each in listing.shown:
-                shape = Shape(
-                    pipeline,
-                    reader.collection,
-                    reader.id_of(each.entry.key),
-                    each.card,
-                    sort=each.entry.sort,
-                    root=self._parts.root_path,
-                )
+                shape = shape_of(reader, each.entry, self._parts.root_path, each.card)
                 found.append((shape.at or 0, shape))
         now = self._parts.clock.now_ms()
         found.sort(key=lambda pair: min(pair[0], now), reverse=True)

@@ -6,8 +6,6 @@ import asyncio
 from datetime import UTC, datetime
 from typing import Any
 
-import msgspec
-
 from tidings.model.item import STANDINGS
 from tidings.model.pipeline import Pipeline
 from tidings.model.views import SourceView
@@ -15,17 +13,16 @@ from tidings.serve.collections import Collections
 from tidings.serve.filters import read_number, write_cursor
 from tidings.serve.operations import CURSOR, Call, Operation, Parameter
 from tidings.serve.pages import graph
-from tidings.serve.pages.charts import levels, line_chart, slices, sparkline
-from tidings.serve.pages.frame import Frame, link_query
+from tidings.serve.pages.charts import HOUR_MS, levels, line_chart, slices, sparkline
+from tidings.serve.pages.frame import Frame, link_query, page_at
 from tidings.serve.pages.item import ItemPage
 from tidings.serve.pages.now import DELIVERY, dead_by_state
-from tidings.serve.pages.suits import Shape
+from tidings.serve.pages.suits import shape_of
 from tidings.serve.pages.wording import tidy
 from tidings.serve.problems import Problem
 from tidings.serve.replies import Reply
 
 PAGE = 50
-HOUR_MS = 3_600_000
 SPANS = {
     "hour": (HOUR_MS, 60),
     "day": (24 * HOUR_MS, 96),
@@ -52,13 +49,13 @@ class Rooms:
         standing = Parameter("standing", "standing", values=STANDINGS)
         span = Parameter("span", "span", values=tuple(SPANS))
         return [
-            _page("/items", self._items, (*filters, standing, CURSOR)),
-            _page("/items/{id}", self._item, (item,)),
-            _page("/sources", self._sources),
-            _page("/workflows/{pipeline}", self._workflow, (span,)),
-            _page("/dead-letters", self._dead),
-            _page("/deliveries", self._deliveries, (Parameter("channel", "channel"),)),
-            _page("/alerts", self._alerts),
+            page_at("/items", self._items, (*filters, standing, CURSOR)),
+            page_at("/items/{id}", self._item, (item,)),
+            page_at("/sources", self._sources),
+            page_at("/workflows/{pipeline}", self._workflow, (span,)),
+            page_at("/dead-letters", self._dead),
+            page_at("/deliveries", self._deliveries, (Parameter("channel", "channel"),)),
+            page_at("/alerts", self._alerts),
         ]
 
     async def _items(self, call: Call) -> Reply:
@@ -87,9 +84,7 @@ class Rooms:
         entry = await reader.one(card_id) if reader is not None else None
         if reader is None or entry is None or view.item.kind == DELIVERY:
             return await self._item_page.show(call, None, None, view)
-        card = msgspec.json.decode(entry.value)
-        root = self._parts.root_path
-        shape = Shape(reader.pipeline, reader.collection, card_id, card, sort=entry.sort, root=root)
+        shape = shape_of(reader, entry, self._parts.root_path, card_id=card_id)
         return await self._item_page.show(call, reader, shape, view)
 
     async def _sources(self, call: Call) -> Reply:
@@ -179,10 +174,6 @@ class Rooms:
         firing = [view for view in views if view.cleared_at is None]
         past = [view for view in views if view.cleared_at is not None]
         return await self._frame.page(call, "alerts.html", firing=firing, past=past)
-
-
-def _page(path: str, handler: Any, parameters: tuple[Parameter, ...] = ()) -> Operation:
-    return Operation("GET", path, "read", handler, "Page", parameters=parameters, is_page=True, any_query=True)
 
 
 def _time_label(at: int, span: str) -> str:

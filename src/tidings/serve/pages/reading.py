@@ -7,7 +7,6 @@ from datetime import UTC, datetime
 from functools import partial
 from typing import Any
 
-import msgspec
 from markupsafe import Markup
 
 from tidings.model.contracts import Hit
@@ -17,18 +16,17 @@ from tidings.model.query import parse
 from tidings.serve.collections import Collections, missing
 from tidings.serve.filters import UNKNOWN, parameter_of, predicate, read_number, read_position, write_cursor
 from tidings.serve.operations import CURSOR, Call, Operation, Parameter
-from tidings.serve.pages.charts import Bar, stacked_bars
-from tidings.serve.pages.frame import Frame
+from tidings.serve.pages.charts import HOUR_MS, Bar, stacked_bars
+from tidings.serve.pages.frame import Frame, page_at
 from tidings.serve.pages.item import ItemPage
 from tidings.serve.pages.now import is_root
-from tidings.serve.pages.suits import Shape, suit_of
+from tidings.serve.pages.suits import Shape, shape_of, suit_of
 from tidings.serve.problems import Problem
-from tidings.serve.reading import Listing, Reader
+from tidings.serve.reading import Reader
 from tidings.serve.replies import Reply
 from tidings.serve.searching import OFFSET_MAX, marked
 
 PAGE = 40
-HOUR_MS = 3_600_000
 SENTIMENTS = ("positive", "neutral", "negative", UNKNOWN)
 
 
@@ -44,20 +42,17 @@ class Reading:
     def operations(self) -> list[Operation]:
         """Declare the routes."""
         declared = [
-            self._page("/search", self._search, (Parameter("q", "Query"), Parameter("pipeline", "Pipeline"), CURSOR)),
-            self._page("/pipelines/{pipeline}", self._pipeline),
+            page_at("/search", self._search, (Parameter("q", "Query"), Parameter("pipeline", "Pipeline"), CURSOR)),
+            page_at("/pipelines/{pipeline}", self._pipeline),
         ]
         for reader in self._collections.readers.values():
             collection = reader.collection
             base = f"/pipelines/{reader.pipeline}/{collection.name}"
             filters = tuple(parameter_of(each) for each in collection.filters)
             show_all = Parameter("all", "Replies too", "boolean", default=False)
-            declared.append(self._page(base, partial(self._list, reader), (*filters, show_all, CURSOR)))
-            declared.append(self._page(f"{base}/{{id:path}}", partial(self._one, reader)))
+            declared.append(page_at(base, partial(self._list, reader), (*filters, show_all, CURSOR)))
+            declared.append(page_at(f"{base}/{{id:path}}", partial(self._one, reader)))
         return declared
-
-    def _page(self, path: str, handler: Any, parameters: tuple[Parameter, ...] = ()) -> Operation:
-        return Operation("GET", path, "read", handler, "Page", parameters=parameters, is_page=True, any_query=True)
 
     async def _pipeline(self, call: Call) -> Reply:
         pipeline = self._parts.pipelines.get(call["pipeline"])
@@ -79,7 +74,7 @@ class Reading:
             pipeline=self._parts.pipelines[reader.pipeline],
             collection=collection,
             suit=suit,
-            shapes=self._shapes(reader, listing),
+            shapes=[shape_of(reader, each.entry, self._parts.root_path, each.card) for each in listing.shown],
             listing=listing,
             values=values,
             is_filtered=any(values.values()),
@@ -90,25 +85,11 @@ class Reading:
             show_all=call["all"],
         )
 
-    def _shapes(self, reader: Reader, listing: Listing) -> list[Shape]:
-        root = self._parts.root_path
-        return [
-            Shape(
-                reader.pipeline,
-                reader.collection,
-                reader.id_of(each.entry.key),
-                each.card,
-                sort=each.entry.sort,
-                root=root,
-            )
-            for each in listing.shown
-        ]
-
     async def _chart(self, reader: Reader, suit: str) -> Markup:
         held = await reader.held() if suit == "news" else None
         if held is None or len(held.shown) < 5:
             return Markup("")
-        shapes = [Shape(reader.pipeline, reader.collection, "", each.card, sort=each.entry.sort) for each in held.shown]
+        shapes = [shape_of(reader, each.entry, "", each.card) for each in held.shown]
         moods = [(shape.at or 0, str(shape["sentiment"] or UNKNOWN)) for shape in shapes]
         return stacked_bars(mood_bars(moods, self._parts.clock.now_ms()), SENTIMENTS, "Sentiment over time")
 
@@ -123,8 +104,7 @@ class Reading:
             if view is None:
                 raise missing(reader.collection)
             return Reply(b"", 303, None, {"Location": f"{self._parts.root_path}/items/{view.item.id}"})
-        card = msgspec.json.decode(entry.value)
-        shape = Shape(reader.pipeline, reader.collection, call["id"], card, sort=entry.sort, root=self._parts.root_path)
+        shape = shape_of(reader, entry, self._parts.root_path, card_id=call["id"])
         return await self._item.show(call, reader, shape, view)
 
     async def _search(self, call: Call) -> Reply:

@@ -4,9 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
+import msgspec
+
+from tidings.model.contracts import ShelfEntry
 from tidings.model.publication import Collection
 from tidings.serve.filters import Card
 from tidings.serve.pages.wording import host_of, safe_url, segment, tidy, words_of
+from tidings.serve.reading import Reader
 from tidings.serve.wire import milliseconds
 
 SUITS = {
@@ -49,6 +53,20 @@ def suit_of(collection: Collection) -> str:
     if collection.relation is not None:
         return "thread"
     return next((suit for name, suit in _MARKS if name in fields), "plain")
+
+
+def shape_of(
+    reader: Reader, entry: ShelfEntry, root: str, card: Card | None = None, *, card_id: str | None = None
+) -> Shape:
+    """Make ready what stands on the shelf; what is known already need not be read from the entry."""
+    return Shape(
+        reader.pipeline,
+        reader.collection,
+        card_id if card_id is not None else reader.id_of(entry.key),
+        card if card is not None else msgspec.json.decode(entry.value),
+        sort=entry.sort,
+        root=root,
+    )
 
 
 class Shape:
