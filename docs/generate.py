@@ -219,6 +219,7 @@ def states_page() -> str:
     lines += [
         "The life of every kind of item, as declared; `tidings workflow PIPELINE` draws it by your configuration.",
         "Moves are made by tidings; those marked `[manual]` by a person, by a schedule, or when tries run out.",
+        "In brackets stand the processor and, behind a plus, the criterion that must hold.",
         "",
     ]
     for name, module in sorted(pipeline_modules().items()):

@@ -185,7 +185,7 @@ class Settings(Part):
     lease_seconds: Seconds = Field(default=900, ge=5)
     """How long a worker may hold an item before others may take it."""
     dead_letter_days: float = Field(default=30, gt=0)
-    """How long dead letters are kept, counted from burial."""
+    """How long dead letters are kept, counted from when they became such."""
     intake_days: float = Field(default=7, ge=0)
     """How long merged findings stay in the intake log."""
     journal_days: float = Field(default=90, gt=0)
