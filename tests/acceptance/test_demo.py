@@ -188,5 +188,6 @@ def test_a_taken_port_is_told_in_one_sentence() -> None:
     assert ended.code == 2
     other = port + 1 if port < 65535 else port - 1
     assert ended.err == (
-        f"tidings: port {port} cannot be used, probably because something listens there; try --port {other}\n"
+        f"tidings: port {port} cannot be used, probably because something listens there; "
+        f"try --port {other} (make run PORT={other})\n"
     )
