@@ -146,6 +146,16 @@ def test_reviving_a_dead_letter(served: Served, browser: Watched) -> None:
     expect(page.locator("li.dead", has_text=group.cause)).to_have_count(0, timeout=15_000)
 
 
+def test_purging_asks_once_more(served: Served, browser: Watched) -> None:
+    page = browser.open("/dead-letters")
+    card = page.locator("li.dead").first
+    expect(card.get_by_role("button", name=re.compile("^Purge"))).to_be_hidden()
+
+    card.get_by_text("Purge …").click()
+
+    expect(card.get_by_role("button", name=re.compile("^Purge it for good"))).to_be_visible()
+
+
 def test_running_a_manual_transition(served: Served, browser: Watched) -> None:
     row = served.app.store.desk.items(pipeline="hacker_news", state="completed", limit=1)[0]
     page = browser.open(f"/items/{row.id}")

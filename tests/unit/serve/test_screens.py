@@ -17,7 +17,7 @@ from tidings.serve.pages.charts import Bar, sparkline, stacked_bars
 from tidings.serve.pages.needs import needs_a_person
 from tidings.serve.pages.reading import mood_bars
 from tidings.serve.pages.suits import Shape
-from tidings.serve.pages.wording import doing, host_of, paced, run_words, told, when
+from tidings.serve.pages.wording import clean_html, doing, host_of, paced, run_words, told, when
 from tidings.serve.server import build
 
 BROWSER = {"accept": "text/html", "sec-fetch-site": "same-origin"}
@@ -64,7 +64,7 @@ async def test_one_dead_letter_is_called_by_its_number_and_many_by_their_cause(w
 
     page = await words(Client(build(world.parts(is_demo=True))), "/dead-letters")
     assert "Revive all 2 tidings dead revive --pipeline hacker_news --cause 'it broke'" in page
-    assert "Purge all tidings dead purge --pipeline hacker_news --cause 'it broke'" in page
+    assert "Purge all 2 for good tidings dead purge --pipeline hacker_news --cause 'it broke'" in page
 
 
 async def test_every_page_asks_for_as_many_as_the_first_one_lists(world: World) -> None:
@@ -242,3 +242,17 @@ def test_a_small_chart_has_a_bar_for_every_value_that_is_one() -> None:
 def test_a_loopback_address_is_not_shown_as_a_place() -> None:
     assert host_of("https://www.news.example/a") == "news.example"
     assert host_of("http://127.0.0.1:8001/news.example/a") is None
+
+
+@pytest.mark.parametrize(
+    ("html", "shown"),
+    [
+        ("One<p>Two", "<p>One</p><p>Two</p>"),
+        ("<p>One</p>", "<p>One</p>"),
+        ("One <i>word</i>", "<p>One <i>word</i></p>"),
+        ("One<pre>x</pre>", "<p>One</p><pre>x</pre>"),
+        ("", ""),
+    ],
+)
+def test_the_first_paragraph_of_a_comment_is_one_too(html: str, shown: str) -> None:
+    assert clean_html(html) == shown

@@ -23,6 +23,7 @@ _CLEANER = nh3.Cleaner(
     link_rel="noopener noreferrer nofollow ugc",
 )
 _TAG = re.compile("<[^>]{0,2000}>")
+_BLOCK = re.compile("<(?:p|ul|ol|li|blockquote|pre|h[234])[> ]")
 _INLINE = re.compile(r"</?(?:a|b|i|em|strong|code)(?:\s[^>]{0,2000})?>")
 """What stands within a line and parts no words."""
 _EXACT = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?Z")
@@ -55,8 +56,11 @@ def exactly(value: Any) -> Markup:
 
 
 def clean_html(html: Any) -> Markup:
-    """Return foreign HTML reduced to the safe subset."""
-    return Markup(_CLEANER.clean(tidy(html, 200_000)))  # noqa: S704  # it was just cleaned
+    """Return foreign HTML reduced to the safe subset; words before the first paragraph become one."""
+    clean = _CLEANER.clean(tidy(html, 200_000))
+    block = _BLOCK.search(clean)
+    lead, rest = (clean[: block.start()], clean[block.start() :]) if block else (clean, "")
+    return Markup(f"<p>{lead}</p>{rest}" if lead.strip() else rest)  # noqa: S704  # it was just cleaned
 
 
 def words_of(html: Any, length_max: int = 400) -> str:
