@@ -12,9 +12,10 @@ from tests.unit.serve.memory import MemoryDesk, empty_pipeline_view
 from tests.unit.serve.world import HOUR_MS, NOW_MS, Article, Story, World
 
 from tidings.model.publication import Collection
-from tidings.model.views import DeadGroup, ItemRow, ItemView, Point, RunView, SourceView
+from tidings.model.views import DeadGroup, ItemRow, ItemView, Point, RunView, SourceView, StatusView
 from tidings.serve.pages.charts import Bar, sparkline, stacked_bars
 from tidings.serve.pages.needs import needs_a_person
+from tidings.serve.pages.now import health
 from tidings.serve.pages.reading import mood_bars
 from tidings.serve.pages.suits import Shape
 from tidings.serve.pages.wording import clean_html, doing, host_of, paced, run_words, told, when
@@ -256,3 +257,22 @@ def test_a_loopback_address_is_not_shown_as_a_place() -> None:
 )
 def test_the_first_paragraph_of_a_comment_is_one_too(html: str, shown: str) -> None:
     assert clean_html(html) == shown
+
+
+@pytest.mark.parametrize(
+    ("settled", "last_processed_at", "sentence"),
+    [
+        (0, None, "Healthy. 0 steps in the last hour, nothing waits, nothing needs you."),
+        (0, NOW_MS - 1000, "Healthy. The first steps are being made, nothing waits, nothing needs you."),
+        (0, NOW_MS - 5 * HOUR_MS, "Healthy. 0 steps in the last hour, nothing waits, nothing needs you."),
+        (7, NOW_MS - 1000, "Healthy. 7 steps in the last hour, nothing waits, nothing needs you."),
+    ],
+)
+def test_what_is_not_counted_yet_is_not_told_as_nothing(
+    settled: int, last_processed_at: int | None, sentence: str
+) -> None:
+    view = msgspec.structs.replace(
+        empty_pipeline_view(), settled_last_hour=settled, last_processed_at=last_processed_at
+    )
+
+    assert health(StatusView({"feeds": view}, [], NOW_MS), 0)[1] == sentence

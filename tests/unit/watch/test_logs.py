@@ -30,7 +30,7 @@ def written() -> Iterator[list[logging.LogRecord]]:
 
 
 def test_an_event_is_one_line_for_people(written: list[logging.LogRecord]) -> None:
-    event("merged", pipeline="hacker_news", born=3, error=None)
+    event("merged", pipeline="hacker_news", born=3, changed=0, error=None)
 
     line = HumanFormatter().format(written[0])
 
@@ -38,11 +38,12 @@ def test_an_event_is_one_line_for_people(written: list[logging.LogRecord]) -> No
 
 
 def test_an_event_is_one_json_object_for_programs(written: list[logging.LogRecord]) -> None:
-    event("merged", pipeline="hacker_news", born=3)
+    event("merged", pipeline="hacker_news", born=3, changed=0)
 
     line = json.loads(JsonFormatter().format(written[0]))
 
     assert (line["event"], line["pipeline"], line["born"], line["level"]) == ("merged", "hacker_news", 3, "info")
+    assert line["changed"] == 0
 
 
 def test_a_known_secret_never_reaches_a_line(written: list[logging.LogRecord]) -> None:

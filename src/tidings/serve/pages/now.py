@@ -24,6 +24,7 @@ DELIVERY = "delivery"
 _LATEST = 10
 _FROM_ONE = 3
 _NEEDS_MAX = 20
+_COUNTED_MS = 120_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,9 +114,12 @@ def health(status: StatusView, needs: int) -> tuple[str, str]:
     settled = sum(view.settled_last_hour for view in views)
     oldest = max((view.oldest_due_seconds or 0 for view in views), default=0)
     waiting = f"oldest waiting {lasting(oldest)}" if any(view.due for view in views) else "nothing waits"
+    # Steps are counted minute by minute: in the first one none is counted, though many may be made.
+    has_just_begun = not settled and any((view.last_processed_at or 0) > status.at - _COUNTED_MS for view in views)
+    steps = "The first steps are being made" if has_just_begun else f"{count(settled, 'step')} in the last hour"
     asks = f"{needs} need{'s' if needs == 1 else ''} you" if needs else "nothing needs you"
     tone, word = ("bad", "Trouble") if status.alerts else ("wait", "Working") if needs else ("good", "Healthy")
-    return tone, f"{word}. {count(settled, 'step')} in the last hour, {waiting}, {asks}."
+    return tone, f"{word}. {steps}, {waiting}, {asks}."
 
 
 def dead_by_state(groups: Sequence[DeadGroup]) -> dict[tuple[str, str, str], int]:
