@@ -190,7 +190,9 @@ class MemoryDesk:
         self.now_ms = 0
 
     def status(self) -> StatusView:
-        return StatusView(self.pipelines, self.firing, self.now_ms, [])
+        paused = [f"channel:{view.name}" for view in self.channel_views if view.paused]
+        paused += [f"pipeline:{name}" for name, view in self.pipelines.items() if view.paused]
+        return StatusView(self.pipelines, self.firing, self.now_ms, paused)
 
     def items(
         self,

@@ -12,7 +12,7 @@ from tests.unit.serve.memory import MemoryDesk, empty_pipeline_view
 from tests.unit.serve.world import HOUR_MS, NOW_MS, Article, Story, World
 
 from tidings.model.publication import Collection
-from tidings.model.views import DeadGroup, ItemRow, ItemView, Point, RunView, SourceView, StatusView
+from tidings.model.views import ChannelView, DeadGroup, ItemRow, ItemView, Point, RunView, SourceView, StatusView
 from tidings.serve.pages.charts import Bar, sparkline, stacked_bars
 from tidings.serve.pages.needs import needs_a_person
 from tidings.serve.pages.now import health
@@ -92,6 +92,20 @@ async def test_every_page_asks_for_as_many_as_the_first_one_lists(world: World) 
 )
 def test_a_source_that_will_be_asked_again_needs_nobody(view: SourceView, asks: bool) -> None:
     assert needs_a_person(view) is asks
+
+
+async def test_what_is_paused_is_asked_for_once_where_it_can_be_resumed(world: World) -> None:
+    news = world.desk.pipelines["bitcoin_news"]
+    sources = [a_source(health="paused"), a_source(name="bitcoin_news.newsdata", health="paused")]
+    world.desk.pipelines["bitcoin_news"] = msgspec.structs.replace(news, sources=sources, paused=True)
+    world.desk.channel_views = [ChannelView(name="news", kind="discord", paused=True, reason="the webhook was refused")]
+
+    page = await words(Client(build(world.parts(is_demo=True))), "/")
+
+    assert "paused pipeline Bitcoin news" in page
+    assert "tidings resume --pipeline bitcoin_news" in page
+    assert "paused source" not in page
+    assert "paused channel news the webhook was refused" in page
 
 
 async def test_the_strip_tells_dead_and_parked_items_from_those_on_their_way(world: World) -> None:

@@ -85,8 +85,10 @@ class Frame:
     def _look(self) -> Glance:
         desk = self.parts.desk
         status = desk.status()
+        # Every page looks: what would mean reading many rows is asked for only where there is something to tell.
         has_dead = any(view.dead_letters for view in status.pipelines.values())
-        return Glance(status, desk.dead_letters() if has_dead else [], desk.channels())
+        has_paused = any(part.startswith("channel:") for part in status.paused)
+        return Glance(status, desk.dead_letters() if has_dead else [], desk.channels() if has_paused else [])
 
     async def status(self) -> StatusView:
         """Return the status alone."""

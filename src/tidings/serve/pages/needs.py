@@ -1,4 +1,4 @@
-"""What needs a person: dead letters by cause, sources that bring nothing, paused channels, budgets nearly spent."""
+"""What needs a person: dead letters by cause, sources that bring nothing, what is paused, budgets nearly spent."""
 
 from __future__ import annotations
 
@@ -45,9 +45,11 @@ class Glance:
 
     def needs(self, pipelines: Mapping[str, Pipeline]) -> list[Need]:
         """Return everything that needs a person, the worst first."""
-        sources = [source for view in self.status.pipelines.values() for source in view.sources]
+        views = self.status.pipelines
+        sources = [source for view in views.values() if not view.paused for source in view.sources]
         return [
             *(_dead_need(group, pipelines) for group in self.dead),
+            *(_pipeline_need(name, _title(name, pipelines)) for name, view in views.items() if view.paused),
             *(_source_need(view) for view in sources if needs_a_person(view)),
             *(_channel_need(view) for view in self.channels if view.paused),
             *_budget_needs(self.status),
@@ -72,13 +74,30 @@ def dead_command(verb: str, group: DeadGroup) -> str:
     return f"tidings dead {verb} --pipeline {shell(group.pipeline)} --cause {shell(group.cause)}"
 
 
+def _title(name: str, pipelines: Mapping[str, Pipeline]) -> str:
+    return pipelines[name].title if name in pipelines else name
+
+
+def _pipeline_need(name: str, title: str) -> Need:
+    return Need(
+        "parked",
+        "paused pipeline",
+        title,
+        "its sources are not asked and its items wait",
+        "/actions/resume",
+        "Resume",
+        {"part": f"pipeline:{name}"},
+        f"tidings resume --pipeline {shell(name)}",
+        f"/workflows/{name}",
+    )
+
+
 def _dead_need(group: DeadGroup, pipelines: Mapping[str, Pipeline]) -> Need:
-    title = pipelines[group.pipeline].title if group.pipeline in pipelines else group.pipeline
     return Need(
         "bad",
         count(group.count, "dead letter"),
         tidy(group.cause, 160) or "no cause given",
-        f"{title} · {group.kind} in {group.state.replace('_', ' ')}",
+        f"{_title(group.pipeline, pipelines)} · {group.kind} in {group.state.replace('_', ' ')}",
         "/actions/revive",
         "Revive" if group.count == 1 else f"Revive all {group.count:,}",
         {"pipeline": group.pipeline, "cause": group.cause},
