@@ -26,10 +26,10 @@ from bench.machine import Server, postgres
 from tidings.model.item import Finding
 from tidings.model.outcome import Advance, Outcome
 from tidings.model.pipeline import Pipeline
-from tidings.model.workflow import Transition, Work, Workflow
+from tidings.model.workflow import PURE, Transition, Work, Workflow
 from tidings.process.runner import Runner
 from tidings.process.waker import Waker
-from tidings.process.worker import LANES, PURE, Worker
+from tidings.process.worker import LANES, Worker
 from tidings.store.database import Durability, connect
 from tidings.store.executor import StoreExecutor
 from tidings.store.migrate import migrate

@@ -1,7 +1,7 @@
 """Hacker-News-like items from JSON lines through the whole workflow to searchable, beside the floor on each database.
 
-`run` is called by the table of all benchmarks; the module itself, as a program, makes one measured pass in a process of
-its own, so that its memory can be told.
+One process uploads while one or two others work, as in an installation; each tells its peak memory. `run` is called by
+the table of all benchmarks; the module itself, as a program, is one of those processes.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from bench import hn_floor, hn_items
 
 QUICK, FULL, LARGE = 5_000, 100_000, 1_000_000
 MEMORY_MAX_MB = 300
+POLL_SECONDS = 0.02
 
 
 def run(quick: bool) -> list[dict[str, Any]]:
@@ -32,25 +33,97 @@ def run(quick: bool) -> list[dict[str, Any]]:
     with tempfile.TemporaryDirectory(prefix="tidings-bench-") as folder:
         lines = hn_items.write(Path(folder) / "items.jsonl", count)
         floor = hn_floor.sqlite(lines, Path(folder) / "floor.db")
-        pass_ = measured(lines, f"sqlite:///{folder}/tidings.db")
-        rows += [_rate(f"ingest {count:,} on SQLite", pass_, floor), _memory(f"ingest {count:,} on SQLite", pass_)]
+        for workers in (1, 2):
+            pass_ = measured(lines, f"sqlite:///{folder}/tidings{workers}.db", workers)
+            rows.append(_rate(f"ingest {count:,} on SQLite, {_named(workers)}", pass_, floor))
+        rows.append(_memory(f"ingest {count:,} on SQLite", pass_))
         with postgres(folder) as url:
             floor = hn_floor.postgres(lines, url)
-            pass_ = measured(lines, url)
-            rows += [_rate(f"ingest {count:,} on PostgreSQL", pass_, floor)]
+            for workers in (1, 2):
+                pass_ = measured(lines, _fresh(url, workers), workers)
+                rows.append(_rate(f"ingest {count:,} on PostgreSQL, {_named(workers)}", pass_, floor))
         if not quick:
             large = hn_items.write(Path(folder) / "large.jsonl", LARGE)
-            pass_ = measured(large, f"sqlite:///{folder}/large.db")
-            rows += [_memory(f"ingest {LARGE:,} on SQLite", pass_)]
+            pass_ = measured(large, f"sqlite:///{folder}/large.db", 2)
+            rows.append(_memory(f"ingest {LARGE:,} on SQLite", pass_))
     return rows
 
 
-def measured(lines: Path, url: str) -> dict[str, float]:
-    """Ingest a file in a process of its own; return items a second, seconds and peak memory."""
-    answer = subprocess.run(
-        [sys.executable, "-m", "bench.hn_ingest", str(lines), url], check=True, stdout=subprocess.PIPE, text=True
-    )
-    return cast("dict[str, float]", json.loads(answer.stdout.splitlines()[-1]))
+def measured(lines: Path, url: str, workers: int = 1) -> dict[str, float]:
+    """Upload a file in one process while others work; return items a second, seconds and the largest peak memory."""
+    from tidings.pipelines.hacker_news.item import PIPELINE
+
+    store = _open(url)
+    roles = [["upload", str(lines)], *(["work"] for _ in range(workers))]
+    processes = [_process(url, *role) for role in roles]
+    for process in processes:
+        _hear(process)
+    started = time.perf_counter()
+    for process in processes:
+        _tell(process)
+    accepted = _hear(processes[0])["accepted"]
+    uploaded = time.perf_counter()
+    while not _is_done(store):
+        time.sleep(POLL_SECONDS)
+    ended = time.perf_counter()
+    for process in processes[1:]:
+        _tell(process)
+    peaks = [_hear(process)["peak_mb"] for process in processes]
+    for process in processes:
+        process.wait()
+    states = store.desk.status().pipelines[PIPELINE].states
+    store.database.close()
+    assert states["completed"] == accepted, states
+    return {
+        "items_per_second": accepted / (ended - started),
+        "upload_seconds": uploaded - started,
+        "seconds": ended - started,
+        "peak_mb": max(peaks),
+    }
+
+
+def _is_done(store: Any) -> bool:
+    """Ask as little as possible: counting what waits would be work of its own."""
+    with store.database.reading() as tx:
+        rows = tx.sql("SELECT 1 FROM checkpoints WHERE checkpoint = (SELECT max(id) FROM intake)", {})
+    return bool(rows) and store.items.next_due_ms(["hacker_news"], ["pure"]) is None
+
+
+def _process(*arguments: str) -> subprocess.Popen[str]:
+    command = [sys.executable, "-m", "bench.hn_ingest", *arguments]
+    return subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+
+
+def _tell(process: subprocess.Popen[str]) -> None:
+    assert process.stdin is not None
+    process.stdin.write("\n")
+    process.stdin.flush()
+
+
+def _hear(process: subprocess.Popen[str]) -> dict[str, Any]:
+    assert process.stdout is not None
+    return cast("dict[str, Any]", json.loads(process.stdout.readline()))
+
+
+def _open(url: str) -> Any:
+    from tidings.pipelines import hacker_news
+    from tidings.store.database import connect
+    from tidings.store.migrate import migrate
+    from tidings.store.store import open_store
+
+    pipeline = hacker_news.build(hacker_news.Settings())
+    database = connect(url)
+    migrate(database)
+    return open_store(database, {pipeline.name: pipeline})
+
+
+def _fresh(url: str, number: int) -> str:
+    """Create a database of its own on the server."""
+    import psycopg
+
+    with psycopg.connect(url, autocommit=True) as connection:
+        connection.execute(f"CREATE DATABASE ingest{number}")
+    return url.replace("/postgres?", f"/ingest{number}?")
 
 
 @contextmanager
@@ -66,61 +139,54 @@ def postgres(folder: str) -> Iterator[str]:
         server.cleanup()
 
 
-def ingest(lines: Path, url: str) -> dict[str, float]:
-    """Upload a file and work until nothing is due, with the parts of the real thing."""
+def upload(url: str, lines: Path) -> None:
+    """Upload a file when told to, as the command line does."""
     from tidings.discover.upload import admit_lines, read_lines
     from tidings.pipelines import hacker_news
-    from tidings.store.database import connect
-    from tidings.store.migrate import migrate
-    from tidings.store.store import open_store
 
-    pipeline = hacker_news.build(hacker_news.Settings())
-    assert pipeline.admit is not None
-    database = connect(url)
-    migrate(database)
-    store = open_store(database, {pipeline.name: pipeline})
-    started = time.perf_counter()
+    store, pipeline = _open(url), hacker_news.build(hacker_news.Settings())
+    admit = pipeline.admit
+    assert admit is not None
+    _say(ready=True)
+    sys.stdin.readline()
     accepted = 0
     with lines.open("rb") as file:
-        for findings, rejected in admit_lines(read_lines(file), pipeline.admit, "BULK"):
+        for findings, rejected in admit_lines(read_lines(file), admit, "BULK"):
             assert not rejected
             accepted += store.intake.append(pipeline.name, findings).accepted
-    appended = time.perf_counter()
-    asyncio.run(_work(store, pipeline))
-    ended = time.perf_counter()
-    states = store.desk.status().pipelines[pipeline.name].states
-    assert states["completed"] == accepted, states
-    database.close()
-    return {
-        "items_per_second": accepted / (ended - started),
-        "upload_seconds": appended - started,
-        "work_seconds": ended - appended,
-        "peak_mb": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024,
-    }
+    _say(accepted=accepted)
+    store.database.close()
+    _say(peak_mb=_peak_mb())
 
 
-async def _work(store: Any, pipeline: Any) -> None:
-    from tidings.process.runner import Runner
-    from tidings.process.waker import Waker
-    from tidings.process.worker import Worker
-    from tidings.store.executor import StoreExecutor
+async def work(url: str) -> None:
+    """Work from when told to until told to stop, as a process of an installation does."""
+    from tidings.app import App, run_loops
+    from tidings.pipelines import hacker_news
+    from tidings.wiring import Wiring
 
-    executor = StoreExecutor(store.database)
-    pipelines = {pipeline.name: pipeline}
-    worker = Worker(
-        items=store.items,
-        intake=store.intake,
-        runner=Runner(pipelines),
-        kit=cast(Any, None),
-        executor=executor,
-        pipelines=pipelines,
-        owner="bench",
-        waker=Waker(),
-    )
-    try:
-        await worker.until_idle()
-    finally:
-        executor.close()
+    wiring = Wiring(database_url=url, pipelines=(hacker_news.build(hacker_news.Settings()),))
+    async with App(wiring) as app:
+        _say(ready=True)
+        await asyncio.to_thread(sys.stdin.readline)
+        stop = asyncio.Event()
+        working = asyncio.create_task(run_loops([app.worker().run, app.listen], stop))
+        await asyncio.to_thread(sys.stdin.readline)
+        stop.set()
+        await working
+    _say(peak_mb=_peak_mb())
+
+
+def _say(**what: Any) -> None:
+    print(json.dumps(what), flush=True)
+
+
+def _peak_mb() -> float:
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+
+
+def _named(workers: int) -> str:
+    return "1 worker" if workers == 1 else f"{workers} workers"
 
 
 def _rate(what: str, measured: dict[str, float], floor: float) -> dict[str, Any]:
@@ -140,10 +206,12 @@ def _memory(what: str, measured: dict[str, float]) -> dict[str, Any]:
 
 
 if __name__ == "__main__":
-    if len(sys.argv) == 3:
-        print(json.dumps(ingest(Path(sys.argv[1]), sys.argv[2])))
-    else:
-        for row in run(quick="--quick" in sys.argv):
-            print(
-                f"{row['what']:45s}{row['value']:12,.0f} {row['unit']:8s} of {row['floor']:12,.0f}: {row['ratio']:.2f}"
-            )
+    match sys.argv[1:]:
+        case [address, "upload", file]:
+            upload(address, Path(file))
+        case [address, "work"]:
+            asyncio.run(work(address))
+        case options:
+            for row in run(quick="--quick" in options):
+                measure = f"{row['value']:12,.0f} {row['unit']:8s} of {row['floor']:12,.0f}: {row['ratio']:.2f}"
+                print(f"{row['what']:45s}{measure}")

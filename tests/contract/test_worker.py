@@ -548,7 +548,7 @@ async def test_the_worker_outlives_an_outage(database_url: str) -> None:
         record(engine, *(thing(str(n)) for n in range(5)))
         executor = FaultyExecutor(engine.app.executor)
         away = StoreUnavailable("the database is away")
-        executor.fail_before = [("merge_ahead", away), ("claim", away), ("claim", away), ("claim", away), ("settle", away)]
+        executor.fail_before = [("merge_ahead", away), *[("claim", away)] * 3, ("settle", away)]
         await a_worker(engine, executor=executor).until_idle()
 
         assert executor.fail_before == []

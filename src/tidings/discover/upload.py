@@ -17,7 +17,7 @@ from tidings.model.item import Finding, Rejected
 from tidings.model.pipeline import Admit
 
 CHUNK_BYTES = 1 << 18
-BATCH = 500
+BATCH = 2_000
 
 Line = tuple[int, Any]
 """A number from 1 and the value found there, or the BadInput that says what is wrong with it."""

@@ -69,15 +69,6 @@ class Intake(Protocol):
         """Turn the next findings, in log order, into items; move the checkpoint with them."""
         ...
 
-    def merge_ahead(
-        self, pipeline: str, ahead: Ahead | None, settlements: Sequence[Settlement], limit: int = 500
-    ) -> tuple[Merged, Ahead | None]:
-        """Give birth to what was run ahead, then take the next findings: to be run ahead, or else merged at once.
-
-        With a limit of 0 nothing more is taken.
-        """
-        ...
-
     def trim(self, pipeline: str) -> int:
         """Drop findings behind the checkpoint that are older than the log is kept."""
         ...
@@ -88,6 +79,23 @@ class Intake(Protocol):
 
     def unmerged(self, pipeline: str) -> int:
         """Count what waits behind the checkpoint."""
+        ...
+
+
+class Merging(Intake, Protocol):
+    """The log as a worker sees it: what it holds becomes items."""
+
+    def merge_ahead(
+        self, pipeline: str, ran: Ahead | None = None, settlements: Sequence[Settlement] = (), *, limit: int = 500
+    ) -> tuple[Merged, Ahead | None]:
+        """Give birth to what was run ahead, then take the next findings: to be run ahead, or else merged at once.
+
+        With a limit of 0 nothing more is taken.
+        """
+        ...
+
+    def comes_next(self, ran: Ahead) -> bool:
+        """Tell whether a batch that was run ahead can be written: all before it is, or never will be by its runner."""
         ...
 
 

@@ -67,6 +67,8 @@ class Merged:
     checkpoint: int = 0
     stale: int = 0
     """Findings that were run ahead by a right that no longer held: nothing of it was written."""
+    waits: bool = False
+    """An earlier batch is not written yet: nothing was written, and the same may be tried again."""
 
     def __add__(self, later: Merged) -> Merged:
         return Merged(
@@ -76,6 +78,7 @@ class Merged:
             self.unchanged + later.unchanged,
             later.checkpoint,
             self.stale + later.stale,
+            self.waits or later.waits,
         )
 
 
@@ -88,6 +91,11 @@ class Ahead(msgspec.Struct, frozen=True):
     """All findings of the batch with their places in the log."""
     leases: list[Lease]
     """Those that may be run; their items have no number yet."""
+
+    @property
+    def through(self) -> int:
+        """The place in the log up to which the batch reaches."""
+        return self.arrivals[-1][1]
 
 
 @dataclass(frozen=True, slots=True)

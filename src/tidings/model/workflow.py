@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -77,11 +77,14 @@ class Transition:
     is_pure: bool = field(init=False, default=True)
     """The processor never waits."""
     criterion_name: str | None = field(init=False, default=None)
+    held: str | None = field(init=False, default=None)
+    """What the journal says of a criterion that held."""
 
     def __post_init__(self) -> None:
         waits = self.processor is not None and inspect.iscoroutinefunction(_function(self.processor))
         object.__setattr__(self, "is_pure", not waits)
         object.__setattr__(self, "criterion_name", name_of(self.criterion) if self.criterion else None)
+        object.__setattr__(self, "held", "yes" if self.criterion else None)
 
     @property
     def sources(self) -> tuple[str, ...]:
@@ -114,6 +117,10 @@ class Workflow:
     lease_seconds: float | None = None
     bounded_cycles: frozenset[str] = frozenset()
     """Names of automatic transitions that may close a cycle because their criterion bounds it."""
+    following: Mapping[str, tuple[Transition, ...]] = field(init=False, repr=False, compare=False)
+    """What the engine may perform when an item in a state is due."""
+    fused: frozenset[str] = field(init=False, repr=False, compare=False)
+    """The states in which an attempt goes on in memory."""
 
     def __post_init__(self) -> None:
         check(self)
@@ -124,9 +131,9 @@ class Workflow:
             scheduled[state] = tuple(t for t in self.transitions if t.trigger == "scheduled" and leaves(t, state))
         following = {state: automatic[state] or scheduled[state] for state in self.states}
         object.__setattr__(self, "_automatic", automatic)
-        object.__setattr__(self, "_next", following)
+        object.__setattr__(self, "following", following)
         object.__setattr__(self, "_by_name", {t.name: t for t in self.transitions})
-        object.__setattr__(self, "_fused", frozenset(s for s in self.states if self.fuse and _is_fusable(automatic[s])))
+        object.__setattr__(self, "fused", frozenset(s for s in self.states if self.fuse and _is_fusable(automatic[s])))
 
     def automatic_from(self, state: str) -> tuple[Transition, ...]:
         """Return the automatic ways out of a state, in declared order."""
@@ -134,11 +141,7 @@ class Workflow:
 
     def next_from(self, state: str) -> tuple[Transition, ...]:
         """Return what the engine may perform when an item in `state` is due."""
-        return self.__dict__["_next"].get(state, ())  # type: ignore[no-any-return]
-
-    def fuses_in(self, state: str) -> bool:
-        """Tell whether an attempt that reached a state goes on in memory."""
-        return state in self.__dict__["_fused"]
+        return self.following.get(state, ())
 
     def by_hand_from(self, state: str) -> tuple[Transition, ...]:
         """Return what a person may perform in a state."""

@@ -6,8 +6,9 @@ import asyncio
 import time
 from collections.abc import Awaitable, Callable, Sequence
 from concurrent.futures import Executor as Threads
+from typing import NamedTuple
 
-from tidings.model.contracts import Executor, Intake
+from tidings.model.contracts import Executor, Merging
 from tidings.model.errors import StoreUnavailable
 from tidings.model.settlement import Ahead, Merged, Settlement
 from tidings.process.runner import Runner, describe
@@ -16,9 +17,17 @@ from tidings.watch.logs import Seldom, event
 
 MERGE = "merge"
 POLL_SECONDS = 1.0
-BATCH = 500
+BATCH = 1000
+TURN_SECONDS = 0.002
+"""How often to ask whether the batch before ours is written, where several workers run ahead."""
 RUN_SECONDS = 5.0
 """What of a batch is not run by then is born unrun, before the right to it is over."""
+GIVE_BACK_SECONDS = 2.0
+
+
+class _Batch(NamedTuple):
+    ahead: Ahead
+    running: asyncio.Future[list[Settlement]]
 
 
 class Merger:
@@ -27,7 +36,7 @@ class Merger:
     def __init__(
         self,
         *,
-        intake: Intake,
+        intake: Merging,
         runner: Runner,
         executor: Executor,
         threads: Threads,
@@ -42,15 +51,15 @@ class Merger:
         self._waker = waker
         self._active = active
         self._report = report
-        self._ran: dict[str, tuple[Ahead, list[Settlement]]] = {}
-        """What was run ahead and is not written yet: the next turn does that, in one commit with the next batch."""
+        self._ahead: dict[str, _Batch] = {}
+        """What of each pipeline is being run ahead, or was and is not written yet."""
         self._seldom = Seldom()
         self._turns = 0
 
     @property
     def is_busy(self) -> bool:
         """Tell whether anything is under way."""
-        return bool(self._turns or self._ran)
+        return bool(self._turns or self._ahead)
 
     async def run(self, stop: asyncio.Event) -> None:
         """Merge until told to stop; `give_back` then writes what is still to be written."""
@@ -58,47 +67,71 @@ class Merger:
             merged = 0
             try:
                 active = await self._active()
-                for name in dict.fromkeys([*active, *self._ran]):
+                for name in dict.fromkeys([*active, *self._ahead]):
                     merged += await self._turn(name, BATCH if name in active and not stop.is_set() else 0)
             except Exception as error:  # noqa: BLE001  # a loop outlives every surprise
                 self._seldom.event("merging failed", error=describe(error))
                 await asyncio.sleep(POLL_SECONDS)
-            if not merged and not self._ran and not stop.is_set():
+            if not merged and not stop.is_set():
                 await self._waker.wait(MERGE, POLL_SECONDS)
 
     async def give_back(self) -> None:
         """Write what was run ahead; a batch whose run was cut off is born unrun."""
-        for name in tuple(self._ran):
+        for name in tuple(self._ahead):
             try:
-                await self._turn(name, 0)
+                async with asyncio.timeout(GIVE_BACK_SECONDS):
+                    await self._write(name, 0)
             except Exception as error:  # noqa: BLE001  # the right runs out, and whoever comes next merges the batch
                 self._seldom.event("merging failed", error=describe(error))
 
     async def _turn(self, name: str, limit: int) -> int:
-        """Write what was run ahead and take the next batch; run what of it can be."""
+        """Write what was run ahead and take the next batch, in one commit; then run what of it can be."""
         self._turns += 1
         try:
-            ahead, settlements = self._ran.get(name, (None, []))
-            try:
-                merged, taken = await self._executor.write(self._intake.merge_ahead, name, ahead, settlements, limit)
-            except StoreUnavailable:
-                raise  # once it is back, the same is tried again; if it was written after all, the token says so
-            except Exception as error:
-                if ahead is None:
-                    raise
-                # One outcome that cannot be written must not hold up the others: each gets an attempt of its own.
-                self._seldom.event("running ahead failed", pipeline=name, error=describe(error))
-                settlements = []
-                merged, taken = await self._executor.write(self._intake.merge_ahead, name, ahead, settlements, limit)
-            self._ran.pop(name, None)
-            self._tell(name, merged, ahead, settlements)
-            if taken is not None:
-                self._ran[name] = (taken, [])
-                loop = asyncio.get_running_loop()
-                self._ran[name] = (taken, await loop.run_in_executor(self._threads, self._run, taken))
+            if (batch := self._ahead.get(name)) is not None:
+                await asyncio.wait({batch.running})
+                return await self._write(name, limit)
+            merged, taken = await self._executor.write(self._intake.merge_ahead, name, limit=limit)
+            self._tell(name, merged, None, [])
+            self._start(name, taken)
             return merged.read + (taken is not None)
         finally:
             self._turns -= 1
+
+    async def _write(self, name: str, limit: int) -> int:
+        ahead, running = self._ahead[name]
+        settlements = running.result() if running.done() and not running.exception() else []
+        while True:
+            merged, taken = await self._try_to_write(ahead, settlements, limit)
+            if not merged.waits:
+                break
+            self._tell(name, merged, None, [])
+            while not await self._executor.read(self._intake.comes_next, ahead):  # noqa: ASYNC110
+                await asyncio.sleep(TURN_SECONDS)
+        if merged.stale:
+            event("run ahead in vain", pipeline=name, stale=merged.stale)
+        del self._ahead[name]
+        self._tell(name, merged, ahead, settlements)
+        self._start(name, taken)
+        return merged.read + (taken is not None)
+
+    async def _try_to_write(
+        self, ahead: Ahead, settlements: list[Settlement], limit: int
+    ) -> tuple[Merged, Ahead | None]:
+        write, merge = self._executor.write, self._intake.merge_ahead
+        try:
+            return await write(merge, ahead.pipeline, ahead, settlements, limit=limit)
+        except StoreUnavailable:
+            raise  # once it is back, the same is tried again; if it was written after all, the token says so
+        except Exception as error:  # noqa: BLE001  # one outcome must not hold up the others: each gets its own attempt
+            self._seldom.event("running ahead failed", pipeline=ahead.pipeline, error=describe(error))
+            settlements.clear()
+            return await write(merge, ahead.pipeline, ahead, settlements, limit=limit)
+
+    def _start(self, name: str, ahead: Ahead | None) -> None:
+        if ahead is not None:
+            loop = asyncio.get_running_loop()
+            self._ahead[name] = _Batch(ahead, loop.run_in_executor(self._threads, self._run, ahead))
 
     def _run(self, ahead: Ahead) -> list[Settlement]:
         until = time.monotonic() + RUN_SECONDS
@@ -112,8 +145,6 @@ class Merger:
         return settlements
 
     def _tell(self, name: str, merged: Merged, ahead: Ahead | None, settlements: list[Settlement]) -> None:
-        if merged.stale:
-            event("run ahead in vain", pipeline=name, stale=merged.stale)
         if not merged.read:
             return
         event(

@@ -32,6 +32,7 @@ Decode = Callable[[bytes], Any]
 Related = dict[str, Any] | Exception | None
 """Prefetched bodies by ref, or why they could not be had."""
 _encode = msgspec.json.Encoder().encode
+_ADVANCE = Advance()
 
 
 def no_deliveries(_: Work, __: tuple[Notice, ...]) -> tuple[Finding, ...]:
@@ -121,26 +122,39 @@ class Runner:
         try:
             if related is not None:
                 _relate(course, related)
-            while True:
-                transition = self._choose(course)
-                if transition is None:
-                    return self._refused(course)
-                outcome = self._perform(course, transition)
-                if not isinstance(outcome, Advance):
-                    return self._ended(course, transition, outcome)
-                if not self._goes_on(course):
-                    return self._advanced(course)
+            return self._run_on(course)
         except Exception as error:  # noqa: BLE001  # the runner is where surprises are recorded
             return self._failed(course, error)
 
     def run_ahead(self, lease: Lease, lease_seconds: float) -> Settlement | None:
         """Make the first attempt at an item that is not born yet; None where that needs to know other items."""
+        course = self._begin(lease, lease_seconds)
+        if isinstance(course, Settlement):
+            return course
         try:
-            if self.prefetches(lease):
+            prefetch = self._prefetching.get((lease.pipeline, lease.kind, lease.state))
+            if prefetch is not None and tuple(prefetch(course.work)):
                 return None
-        except Exception:  # noqa: BLE001  # the attempt it gets once it is born tells why
-            return None
-        return self.run_pure(lease, lease_seconds)
+            return self._run_on(course)
+        except Exception as error:  # noqa: BLE001  # the runner is where surprises are recorded
+            return self._failed(course, error)
+
+    def _run_on(self, course: _Course) -> Settlement:
+        """Perform one transition after the other for as long as the next one need not be settled first."""
+        work, following, fused = course.work, course.workflow.following, course.workflow.fused
+        started = time.perf_counter()
+        while True:
+            for transition in following.get(course.state, ()):
+                if transition.criterion is None or transition.criterion(work):
+                    break
+            else:
+                return self._refused(course)
+            outcome: Any = transition.processor(work) if transition.processor is not None else _ADVANCE
+            if outcome.__class__ is not Advance:
+                return self._ended(course, transition, outcome)
+            started = self._take(course, transition, outcome, started)
+            if course.state not in fused or len(course.steps) >= STEPS_MAX:
+                return self._advanced(course)
 
     async def run_waiting(self, lease: Lease, kit: Kit, lease_seconds: float, related: Related = None) -> Settlement:
         """Make one attempt with a processor that waits."""
@@ -203,31 +217,37 @@ class Runner:
 
     def _perform(self, course: _Course, transition: Transition) -> Outcome:
         started = time.perf_counter()
-        outcome = transition.processor(course.work) if transition.processor else Advance()
-        self._take(course, transition, outcome, started)  # type: ignore[arg-type]  # pure: never an awaitable
-        return outcome  # type: ignore[return-value]
+        outcome: Any = transition.processor(course.work) if transition.processor is not None else _ADVANCE
+        return self._taken(course, transition, outcome, started)
 
     async def _perform_waiting(self, course: _Course, transition: Transition, kit: Kit) -> Outcome:
         started = time.perf_counter()
         assert transition.processor is not None
         outcome: Outcome = await transition.processor(course.work, kit)  # type: ignore[misc,call-arg]
-        self._take(course, transition, outcome, started)
+        return self._taken(course, transition, outcome, started)
+
+    def _taken(self, course: _Course, transition: Transition, outcome: Outcome, started: float) -> Outcome:
+        if isinstance(outcome, Advance):
+            self._take(course, transition, outcome, started)
         return outcome
 
-    def _take(self, course: _Course, transition: Transition, outcome: Outcome, started: float) -> None:
-        if not isinstance(outcome, Advance):
-            return
+    def _take(self, course: _Course, transition: Transition, outcome: Advance, started: float) -> float:
+        """Note what a step brought, and how long it took; return the time."""
+        work = course.work
         if transition.publishes:
             self._publish(course, outcome)
         if outcome.body is not None:
-            course.body = course.work.body = outcome.body
+            course.body = work.body = outcome.body
         if outcome.links is not None:
             course.links = outcome.links
         if outcome.children:
             course.children += outcome.children
         course.due_at = outcome.due_at
-        course.steps.append(_step(transition, course.state, outcome, started))
-        course.state = course.work.state = transition.target
+        now = time.perf_counter()
+        ms = int((now - started) * 100_000) / 100  # to hundredths, in a third of the time rounding takes
+        course.steps.append(_step(transition, course.state, outcome, ms))
+        course.state = work.state = transition.target
+        return now
 
     def _publish(self, course: _Course, outcome: Advance) -> None:
         """Make what readers get to see; if that fails, nothing of the step has happened."""
@@ -248,9 +268,6 @@ class Runner:
             raise
         course.accepts, course.presentation = True, presentation
         course.children += deliveries
-
-    def _goes_on(self, course: _Course) -> bool:
-        return course.workflow.fuses_in(course.state) and len(course.steps) < STEPS_MAX
 
     def _advanced(self, course: _Course) -> Settlement:
         workflow = course.workflow
@@ -451,17 +468,10 @@ def _holds(transition: Transition, work: Work) -> bool:
         return False
 
 
-def _step(transition: Transition, state: str, outcome: Advance, started: float) -> Step:
-    provenance = outcome.provenance
-    return Step(
-        transition.name,
-        state,
-        transition.target,
-        round((time.perf_counter() - started) * 1000, 2),
-        transition.criterion_name,
-        "yes" if transition.criterion else None,
-        outcome.note,
-        provenance.cost_micros if provenance else 0,
-        provenance.tokens_in + provenance.tokens_out if provenance else 0,
-        provenance.model if provenance else None,
-    )
+def _step(transition: Transition, state: str, outcome: Advance, ms: float) -> Step:
+    made = outcome.provenance
+    name, target, criterion, held = transition.name, transition.target, transition.criterion_name, transition.held
+    if made is None:
+        return Step(name, state, target, ms, criterion, held, outcome.note)
+    tokens = made.tokens_in + made.tokens_out
+    return Step(name, state, target, ms, criterion, held, outcome.note, made.cost_micros, tokens, made.model)

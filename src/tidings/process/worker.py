@@ -13,7 +13,7 @@ from typing import Any
 
 import msgspec
 
-from tidings.model.contracts import Executor, Intake, Items, Kit
+from tidings.model.contracts import Executor, Items, Kit, Merging
 from tidings.model.errors import StoreUnavailable
 from tidings.model.item import Lease
 from tidings.model.pipeline import Pipeline
@@ -58,7 +58,7 @@ class Worker:
         self,
         *,
         items: Items,
-        intake: Intake,
+        intake: Merging,
         runner: Runner,
         kit: Kit,
         executor: Executor,

@@ -1,8 +1,8 @@
 """Running ahead: findings whose workflow begins with pure steps are run first, and born where these leave them.
 
-An item that is merged, claimed and settled is written three times; one that is run ahead is written once. The right
-to do so is a token beside the checkpoint, one batch at a time. A worker that dies with it leaves the batch as it was
-found: once the right has run out, its findings are merged the ordinary way, and each item gets attempts of its own.
+An item that is merged, claimed and settled is written three times; one that is run ahead is written once. Each worker
+takes a batch of the log; batches are written in the order of the log, and the checkpoint moves with them. If a worker
+dies, its batch is merged the ordinary way once its right has run out, and each item gets attempts of its own.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from tidings.store.database import Tx
 from tidings.store.effects import trouble, write_effects
 
 LEASE_MS = 15_000
-"""Short: while it lasts, nobody else merges for the pipeline."""
+"""Short: while it lasts, what comes after is not written."""
 TOKEN = 1
 """Whoever runs ahead has the first right to an item."""
 
@@ -34,7 +34,7 @@ def take(tx: Tx, pipelines: Mapping[str, Pipeline], pipeline: str, arrivals: Seq
     fresh = _fresh(tx, arrivals, starts)
     if not fresh:
         return None
-    row = tx.one("run_ahead", pipeline=pipeline, ahead_to=arrivals[-1].intake_id, lease_ms=LEASE_MS)
+    row = tx.one("insert_ahead", pipeline=pipeline, through=arrivals[-1].intake_id, lease_ms=LEASE_MS)
     assert row is not None
     token, now = row
     return Ahead(pipeline, token, list(arrivals), [_lease(f, starts[f.kind], now) for f, _ in fresh])

@@ -35,8 +35,12 @@ class Tx(Protocol):
         """Run a batch statement for rows ordered as its `params` line says; return what it returned."""
         ...
 
+    def change(self, name: str, /, rows: Sequence[Sequence[Any]]) -> int:
+        """Run a batch statement without what it returns, and count the rows it changed."""
+        ...
+
     def changes_all(self, name: str, /, rows: Sequence[Sequence[Any]]) -> bool:
-        """Run a batch statement if it changes a row for each; else do nothing. It returns nothing, which is cheaper."""
+        """Run a batch statement if it changes a row for each; else do nothing."""
         ...
 
     def sql(self, text: str, values: Mapping[str, Any]) -> list[Row]:

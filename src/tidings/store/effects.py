@@ -7,8 +7,6 @@ from itertools import groupby
 from operator import attrgetter
 from typing import Any
 
-import msgspec
-
 from tidings.model.item import ref
 from tidings.model.pipeline import Pipeline
 from tidings.model.settlement import Settlement
@@ -16,12 +14,12 @@ from tidings.store.adopting import Arrival, adopt
 from tidings.store.database import Tx
 from tidings.store.links import BY_CHILD, replace_links
 from tidings.store.shelving import clean, put_presentations
+from tidings.store.steps import keep
 
 ERROR_CHARS_MAX = 500
 CAUSE_CHARS_MAX = 200
 DELIVERY, ANNOUNCES = "delivery", "announces"
 _BY_PIPELINE = attrgetter("pipeline")
-_encode = msgspec.json.Encoder().encode
 
 
 def write_effects(tx: Tx, pipelines: Mapping[str, Pipeline], held: list[Settlement], *, replaces: bool = True) -> int:
@@ -81,6 +79,6 @@ def trouble(s: Settlement) -> tuple[str | None, str | None]:
 
 
 def _journal(s: Settlement) -> tuple[Any, ...]:
-    steps = _encode(s.steps) if s.steps else None
     attempt = s.attempts if s.ended in ("retried", "postponed", "parked", "dead") else 0
-    return (s.id, "attempt", s.token, attempt, s.state_before, s.state, s.ended, trouble(s)[0], None, steps)
+    error, steps = trouble(s)[0], keep(s.steps, s.state_before)
+    return (s.id, "attempt", s.token, attempt, s.state_before, s.state, s.ended, error, None, steps)

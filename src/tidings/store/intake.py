@@ -17,6 +17,10 @@ from tidings.store.ahead import bear, take
 from tidings.store.database import Database, Tx
 from tidings.store.shelving import put_first_cards
 
+AHEAD_MAX = 10_000
+"""No batch that is run ahead is larger."""
+AHEADS_MAX = 8
+
 
 class IntakeLog:
     """Discovery writes the log and its cursors; processing writes the checkpoint and the items."""
@@ -104,10 +108,13 @@ class IntakeLog:
         with self._database.transaction() as tx:
             self._database.lock(tx, f"merge:{pipeline}")
             checkpoint = self.checkpoint(tx, pipeline)
-            return self._merge(tx, pipeline, checkpoint, self._arrivals(tx, pipeline, checkpoint, limit))
+            merged = self._merge(tx, pipeline, checkpoint, self._arrivals(tx, pipeline, checkpoint, limit))
+            if merged.read:
+                tx.run("drop_aheads", pipeline=pipeline)
+            return merged
 
     def merge_ahead(
-        self, pipeline: str, ahead: Ahead | None, settlements: Sequence[Settlement], limit: int = 500
+        self, pipeline: str, ran: Ahead | None = None, settlements: Sequence[Settlement] = (), *, limit: int = 500
     ) -> tuple[Merged, Ahead | None]:
         """Give birth to what was run ahead, then take the next findings: to be run ahead, or else merged at once.
 
@@ -115,38 +122,62 @@ class IntakeLog:
         """
         with self._database.transaction() as tx:
             self._database.lock(tx, f"merge:{pipeline}")
-            merged = Merged() if ahead is None else self._catch_up(tx, ahead, settlements)
-            if not limit:
+            merged = self._merge_abandoned(tx, pipeline)
+            if ran is not None:
+                merged += self._bear(tx, ran, settlements)
+            if not limit or merged.stale or merged.waits:
                 return merged, None
-            running = tx.one("running_ahead", pipeline=pipeline)
-            if running is not None and running[1] > 0:
-                return merged, None
-            checkpoint = self.checkpoint(tx, pipeline)
-            arrivals = self._arrivals(tx, pipeline, checkpoint, limit)
-            if running is not None:
-                # Whoever ran ahead has vanished, perhaps because of one of these: each gets attempts of its own.
-                arrivals = [a for a in arrivals if a.intake_id <= running[0]] or arrivals
-            elif arrivals and not self._gives_way(tx, pipeline, arrivals):
+            aheads = tx.all("aheads", pipeline=pipeline)
+            after = aheads[-1][1] if aheads else self.checkpoint(tx, pipeline)
+            arrivals = self._arrivals(tx, pipeline, after, limit) if len(aheads) < AHEADS_MAX else []
+            if arrivals and not self._gives_way(tx, pipeline, arrivals):
                 taken = take(tx, self._pipelines, pipeline, arrivals)
                 if taken is not None:
                     return merged, taken
-            return merged + self._merge(tx, pipeline, checkpoint, arrivals), None
+            return merged if aheads else merged + self._merge(tx, pipeline, after, arrivals), None
 
-    def _arrivals(self, tx: Tx, pipeline: str, checkpoint: int, limit: int) -> list[Arrival]:
-        rows = tx.all("unmerged_findings", pipeline=pipeline, checkpoint=checkpoint, limit=limit)
-        return [Arrival(Finding(pipeline, k, y, f, bytes(p), r), n) for n, k, y, f, r, p in rows]
+    def comes_next(self, ran: Ahead) -> bool:
+        """Tell whether a batch that was run ahead can be written: all before it is, or never will be by its runner."""
+        with self._database.reading() as tx:
+            aheads = tx.all("aheads", pipeline=ran.pipeline)
+        return not any(through < ran.through and left_ms > 0 for _, through, left_ms in aheads)
+
+    def _merge_abandoned(self, tx: Tx, pipeline: str) -> Merged:
+        """Merge what a runner took and never wrote, if all before it is written.
+
+        It may have vanished because of one of these findings: each gets attempts of its own.
+        """
+        aheads = tx.all("aheads", pipeline=pipeline)
+        if not aheads or aheads[0][2] > 0:
+            return Merged()
+        token, through, _ = aheads[0]
+        tx.run("drop_ahead", id=token)
+        checkpoint = self.checkpoint(tx, pipeline)
+        return self._merge(tx, pipeline, checkpoint, self._arrivals(tx, pipeline, checkpoint, AHEAD_MAX, through))
+
+    def _bear(self, tx: Tx, ran: Ahead, settlements: Sequence[Settlement]) -> Merged:
+        aheads = [row[0] for row in tx.all("aheads", pipeline=ran.pipeline)]
+        if ran.token not in aheads:
+            return Merged(stale=len(ran.arrivals))
+        if aheads[0] != ran.token:
+            return Merged(waits=True)
+        tx.run("drop_ahead", id=ran.token)
+        tx.run("move_checkpoint", pipeline=ran.pipeline, checkpoint=ran.through)
+        return _merged(ran.arrivals, bear(tx, self._pipelines, ran, settlements))
+
+    def _arrivals(self, tx: Tx, pipeline: str, after: int, limit: int, through: int | None = None) -> list[Arrival]:
+        rows = tx.all("unmerged_findings", pipeline=pipeline, checkpoint=after, limit=limit)
+        return [
+            Arrival(Finding(pipeline, k, y, f, bytes(p), r), n)
+            for n, k, y, f, r, p in rows
+            if through is None or n <= through
+        ]
 
     def _gives_way(self, tx: Tx, pipeline: str, arrivals: Sequence[Arrival]) -> bool:
         """Tell whether something more urgent than this bulk waits behind it: merging alone gets there faster."""
         if arrivals[-1].finding.priority < LOW:
             return False
         return tx.one("urgent_finding", pipeline=pipeline, after=arrivals[-1].intake_id) is not None
-
-    def _catch_up(self, tx: Tx, ahead: Ahead, settlements: Sequence[Settlement]) -> Merged:
-        row = tx.one("catch_up", pipeline=ahead.pipeline, token=ahead.token)
-        if row is None:
-            return Merged(stale=len(ahead.arrivals))
-        return _merged(ahead.arrivals, bear(tx, self._pipelines, ahead, settlements))
 
     def _merge(self, tx: Tx, pipeline: str, checkpoint: int, arrivals: Sequence[Arrival]) -> Merged:
         if not arrivals:
@@ -197,6 +228,7 @@ class IntakeLog:
         with self._database.transaction() as tx:
             self._database.lock(tx, f"merge:{pipeline}")
             tx.run("move_checkpoint", pipeline=pipeline, checkpoint=0)
+            tx.run("drop_aheads", pipeline=pipeline)
 
 
 def _merged(arrivals: Sequence[tuple[Finding, int]], adopted: Adopted) -> Merged:

@@ -6,19 +6,17 @@ from collections.abc import Callable, Mapping, Sequence
 from operator import attrgetter
 from typing import Any
 
-import msgspec
-
-from tidings.model.item import PRIORITIES, Item, JournalRow, Lease, Step, split_ref
+from tidings.model.item import PRIORITIES, Item, JournalRow, Lease, split_ref
 from tidings.model.pipeline import Pipeline
 from tidings.model.settlement import Settled, Settlement, Swept
 from tidings.store.adopting import begin_waiting
 from tidings.store.database import Database, Row, Tx
 from tidings.store.effects import DELIVERY, trouble, write_effects
+from tidings.store.steps import recall
 
 OLDEST_SHARE = 0.2
 LOST_LEASES_MAX = 3
 _ID_AND_TOKEN = attrgetter("id", "token")
-_steps = msgspec.json.Decoder(list[Step]).decode
 
 
 class ItemStore:
@@ -188,7 +186,7 @@ class ItemStore:
         """Return an item's journal, oldest first."""
         with self._database.reading() as tx:
             rows = tx.all("life", item=item, limit=limit)
-        return [JournalRow(*row[:11], _steps(row[11]) if row[11] else []) for row in rows]  # type: ignore[call-arg]
+        return [JournalRow(*row[:11], recall(row[11], row[6])) for row in rows]  # type: ignore[call-arg]
 
 
 def _leases(pipeline: str, lane: str, rows: list[Row]) -> list[Lease]:

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
-import msgspec
-
 from tidings.model.byhand import perform_by_hand
 from tidings.model.errors import BadInput
 from tidings.model.item import Item, ref
@@ -14,6 +12,7 @@ from tidings.store.adopting import begin_waiting
 from tidings.store.database import Database, Row, Tx
 from tidings.store.links import replace_links
 from tidings.store.shelving import put_presentations
+from tidings.store.steps import keep
 
 REPLAY_BATCH = 500
 
@@ -57,7 +56,7 @@ class Operations:
         )  # fmt: skip
         if not rows:
             raise BadInput("the item changed at this very moment; look at it again and repeat")
-        steps = msgspec.json.encode([move.step])
+        steps = keep([move.step], item.state)
         tx.many(
             "insert_journal",
             [

@@ -53,8 +53,9 @@ class PostgresTx:
 
     def all(self, name: str, /, **values: Any) -> list[Row]:
         """Run a named statement and return its rows."""
-        cursor = self.connection.execute(self._statements[name].text, values)
-        return cursor.fetchall() if cursor.description else []
+        statement = self._statements[name]
+        cursor = self.connection.execute(statement.text, values)
+        return [] if statement.is_silent else cursor.fetchall()
 
     def one(self, name: str, /, **values: Any) -> Row | None:
         """Run a named statement and return its first row."""
@@ -73,18 +74,22 @@ class PostgresTx:
         statement = self._statements[name]
         values = {param: array(column) for param, column in zip(statement.params, columns, strict=True)}
         cursor = self.connection.execute(statement.text, values)
-        return cursor.fetchall() if cursor.description else []
+        return [] if statement.is_silent else cursor.fetchall()
 
-    def changes_all(self, name: str, /, rows: Sequence[Sequence[Any]]) -> bool:
-        """Run a batch statement without what it returns, and see whether every row counted."""
+    def change(self, name: str, /, rows: Sequence[Sequence[Any]]) -> int:
+        """Run a batch statement without what it returns, and count the rows it changed."""
         statement = self._statements[name]
         columns = zip(*rows, strict=True)
         values = {param: array(column) for param, column in zip(statement.params, columns, strict=True)}
+        return self.connection.execute(statement.silent, values).rowcount
+
+    def changes_all(self, name: str, /, rows: Sequence[Sequence[Any]]) -> bool:
+        """Run a batch statement if it changes a row for each; else do nothing."""
         with self.connection.transaction() as savepoint:
-            changed = self.connection.execute(statement.text.partition("\nRETURNING")[0], values).rowcount
-            if changed != len(rows):
-                raise psycopg.Rollback(savepoint)
-        return changed == len(rows)
+            if self.change(name, rows) == len(rows):
+                return True
+            raise psycopg.Rollback(savepoint)
+        return False
 
     def sql(self, text: str, values: Mapping[str, Any]) -> list[Row]:
         """Run composed SQL with bound values."""

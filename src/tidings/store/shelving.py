@@ -41,11 +41,11 @@ def put_presentations(
             unindexed.append((item,))
         else:
             documents.append((item, kind, key, presentation.document))
-    written = len(tx.many("put_card", cards)) if cards else 0
-    if gone:
-        written += len(tx.many("drop_card", gone))
     _drop_documents(tx, unindexed)
     _put_documents(tx, pipeline.name, documents)
+    written = tx.change("put_card", cards) if cards else 0
+    if gone:
+        written += len(tx.many("drop_card", gone))
     count_writes(tx, pipeline.name, written)
     return written
 
@@ -134,7 +134,7 @@ def put_first_cards(tx: Tx, pipeline: Pipeline, born: Sequence[tuple[int, Findin
         if shown is not None:
             cards.append(_card(pipeline, item, 0, version, shown))
             entries.append((shown.id, shown.sort))
-    written = len(tx.many("put_card", cards)) if cards else 0
+    written = tx.change("put_card", cards) if cards else 0
     written += update_id_index(tx, pipeline, entries, version)
     count_writes(tx, pipeline.name, written)
 

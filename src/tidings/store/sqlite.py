@@ -7,6 +7,7 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from itertools import chain
 from pathlib import Path
 from typing import Any, Literal
 
@@ -15,11 +16,19 @@ import apsw
 from tidings.model.clock import SystemClock
 from tidings.model.errors import Misconfigured, StoreUnavailable
 from tidings.store.database import Durability, Row, Tx
-from tidings.store.statements import load
+from tidings.store.statements import WIDE, Statement, load
 
 OLDEST_SAFE = (3, 51, 3)
 """Older ones carry the WAL-reset bug, which can corrupt the file."""
+WAIT_SECONDS = 0.001
+WAITS_MAX = 5_000
 _CLOCK = SystemClock()
+
+
+def _wait_for_turn(tries: int) -> bool:
+    """Wait for another process's transaction, 5 s at most. SQLite's own way of waiting sleeps longer each time."""
+    time.sleep(WAIT_SECONDS)
+    return tries < WAITS_MAX
 
 
 class SqliteTx:
@@ -51,21 +60,34 @@ class SqliteTx:
     def many(self, name: str, /, rows: Iterable[Sequence[Any]]) -> list[Row]:
         """Run a batch statement once for each row; return all it returned, in order. Time stands still meanwhile."""
         statement = self._statements[name]
+        if statement.is_silent:
+            self._write(statement, list(rows))
+            return []
         if statement.takes_now:
             now = (self._now_ms(),)
             rows = [(*row, *now) for row in rows]
         return list(self.connection.executemany(statement.text, rows))
 
-    def changes_all(self, name: str, /, rows: Sequence[Sequence[Any]]) -> bool:
-        """Run a batch statement without what it returns, a third of its cost, and see whether every row counted."""
-        statement = self._statements[name]
-        now = (self._now_ms(),) if statement.takes_now else ()
+    def change(self, name: str, /, rows: Sequence[Sequence[Any]]) -> int:
+        """Run a batch statement without what it returns, and count the rows it changed."""
         before = self.connection.total_changes()
+        self._write(self._statements[name], rows)
+        return self.connection.total_changes() - before
+
+    def changes_all(self, name: str, /, rows: Sequence[Sequence[Any]]) -> bool:
+        """Run a batch statement if it changes a row for each; else do nothing."""
         self.connection.execute("SAVEPOINT every")
-        self.connection.executemany(statement.text.partition("\nRETURNING")[0], [(*row, *now) for row in rows])
-        has_changed_all = self.connection.total_changes() - before == len(rows)
+        has_changed_all = self.change(name, rows) == len(rows)
         self.connection.execute("RELEASE every" if has_changed_all else "ROLLBACK TO every; RELEASE every")
         return has_changed_all
+
+    def _write(self, statement: Statement, rows: Sequence[Sequence[Any]]) -> None:
+        now = (self._now_ms(),) if statement.takes_now else ()
+        wide = len(rows) - len(rows) % WIDE if statement.wide else 0
+        for start in range(0, wide, WIDE):
+            self.connection.execute(statement.wide, (*chain.from_iterable(rows[start : start + WIDE]), *now))
+        if wide < len(rows):
+            self.connection.executemany(statement.silent, [(*row, *now) for row in rows[wide:]])
 
     def sql(self, text: str, values: Mapping[str, Any]) -> list[Row]:
         """Run composed SQL with bound values."""
@@ -99,7 +121,8 @@ class SqliteDatabase:
         if self._pid != os.getpid():
             raise StoreUnavailable("a SQLite connection must not cross a fork; open the database in the new process")
         connection = apsw.Connection(self.path, statementcachesize=300)
-        connection.set_busy_timeout(5000)
+        connection.set_busy_handler(_wait_for_turn)
+        connection.execute("PRAGMA page_size = 8192")
         connection.execute("PRAGMA journal_mode = WAL")
         connection.execute(f"PRAGMA synchronous = {self._synchronous}")
         connection.execute("PRAGMA temp_store = MEMORY")

@@ -27,28 +27,23 @@ SELECT checkpoint FROM checkpoints c WHERE pipeline = :pipeline AND (
     OR NOT EXISTS (SELECT 1 FROM intake WHERE pipeline = c.pipeline AND id < c.checkpoint));
 
 -- name: move_checkpoint
--- Whoever runs ahead of it loses the right to.
 INSERT INTO checkpoints (pipeline, checkpoint, moved_at) VALUES (:pipeline, :checkpoint, tidings_now())
-ON CONFLICT (pipeline) DO UPDATE
-SET checkpoint = excluded.checkpoint, moved_at = excluded.moved_at, ahead_to = NULL, ahead_until = NULL;
+ON CONFLICT (pipeline) DO UPDATE SET checkpoint = excluded.checkpoint, moved_at = excluded.moved_at;
 
--- name: running_ahead
--- Who runs ahead of the checkpoint: how far, and for how long yet.
-SELECT ahead_to, ahead_until - tidings_now() FROM checkpoints WHERE pipeline = :pipeline AND ahead_until IS NOT NULL;
+-- name: aheads
+-- Who runs ahead of the checkpoint: up to where, and for how long yet.
+SELECT id, through, until - tidings_now() FROM aheads WHERE pipeline = :pipeline ORDER BY through;
 
--- name: run_ahead
--- One token lets one worker run the next findings before their items are born.
-INSERT INTO checkpoints (pipeline, checkpoint, moved_at, ahead_token, ahead_to, ahead_until)
-VALUES (:pipeline, 0, tidings_now(), 1, :ahead_to, tidings_now() + :lease_ms)
-ON CONFLICT (pipeline) DO UPDATE
-SET ahead_token = checkpoints.ahead_token + 1, ahead_to = excluded.ahead_to, ahead_until = excluded.ahead_until
-RETURNING ahead_token, tidings_now();
+-- name: insert_ahead
+INSERT INTO aheads (pipeline, through, until) VALUES (:pipeline, :through, tidings_now() + :lease_ms)
+RETURNING id, tidings_now();
 
--- name: catch_up
--- Guarded by the token: the checkpoint moves with the items only for the worker that still may.
-UPDATE checkpoints SET checkpoint = ahead_to, moved_at = tidings_now(), ahead_to = NULL, ahead_until = NULL
-WHERE pipeline = :pipeline AND ahead_token = :token AND ahead_until IS NOT NULL
-RETURNING checkpoint;
+-- name: drop_ahead
+DELETE FROM aheads WHERE id = :id;
+
+-- name: drop_aheads
+-- Whoever runs ahead loses the right to.
+DELETE FROM aheads WHERE pipeline = :pipeline;
 
 -- name: urgent_finding
 -- Whether anything more urgent than bulk waits in the log.

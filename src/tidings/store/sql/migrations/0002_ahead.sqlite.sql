@@ -1,7 +1,11 @@
--- A worker may run the next findings before their items are born: one at a time, by the right of a token.
-ALTER TABLE checkpoints ADD COLUMN ahead_token INTEGER NOT NULL DEFAULT 0;
-ALTER TABLE checkpoints ADD COLUMN ahead_to INTEGER;
-ALTER TABLE checkpoints ADD COLUMN ahead_until INTEGER;
+-- Workers may run the next findings before their items are born: each a batch of the log, by the right of its id.
+CREATE TABLE aheads (
+    id INTEGER PRIMARY KEY AUTOINCREMENT,
+    pipeline TEXT NOT NULL,
+    through INTEGER NOT NULL,
+    until INTEGER NOT NULL
+);
+CREATE INDEX aheads_in_order ON aheads (pipeline, through);
 
 -- Bulk gives way to what is more urgent.
 CREATE INDEX intake_urgent ON intake (pipeline, id) WHERE priority < 2;
