@@ -16,6 +16,7 @@ from tidings.model.outcome import Advance, Outcome
 from tidings.model.pipeline import Pipeline
 from tidings.model.publication import Retention
 from tidings.model.workflow import Transition, Work, Workflow
+from tidings.store.statements import load
 
 OpenGround = Callable[..., Ground]
 
@@ -173,3 +174,20 @@ def test_a_buried_item_takes_its_statements_with_it(ground: Ground) -> None:
 
     assert not ground.has("1", "post")
     assert ground.sql("SELECT count(*) FROM links") == [(0,)]
+
+
+def test_a_thread_costs_what_it_holds_and_not_what_all_threads_hold(ground: Ground) -> None:
+    """Before the first ANALYZE PostgreSQL would join every reply with every link there is."""
+    if ground.database.dialect != "postgres":
+        return
+    tell(ground, post("a", kids=[f"k{n}" for n in range(300)]), *(post(f"k{n}", kids=[f"l{n}"]) for n in range(300)))
+    tell(ground, *(post(f"z{n}", parent="y") for n in range(3_000)))
+
+    asked = {"pipeline": "forum", "relation": "below", "root": "post:a", "parent": "post:a", "limit": 10_000}
+    for name in ("thread", "children"):
+        explain = f"EXPLAIN ANALYZE {load('postgres')[name].text}"
+        with ground.database.reading() as tx:
+            rows = tx.connection.execute(explain, asked)  # type: ignore[attr-defined]  # the driver's own
+            plan = "\n".join(row[0] for row in rows)
+        assert "links_by_parent" in plan
+        assert "Rows Removed by Join Filter" not in plan
