@@ -366,6 +366,15 @@ async def test_a_failed_item_is_tried_three_times_and_then_dead(engine):
     assert engine.item("item", "1").body["retry_count"] == 3
 
 
+async def test_dead_letters_of_one_sort_are_one_group_whatever_the_value(engine):
+    upload(engine, [a_story(1, url="nonsense"), a_story(2, url="other nonsense"), a_comment(3, 3), a_comment(4, 4)])
+    await engine.work_through()
+
+    groups = {group.cause: group.count for group in engine.desk.dead_letters()}
+    assert groups == {"url: no web address": 2, "is_hierarchy_valid: parent: the item itself": 2}
+    assert engine.item("item", "1").item.last_error == "url: 'nonsense' is no web address"
+
+
 async def test_a_retry_after_the_window_is_refused(engine):
     upload(engine, [a_story(1, type="podcast")])
     await engine.work_until_idle()

@@ -51,6 +51,8 @@ class No:
     """A criterion's refusal, with the offending value; falsy."""
 
     reason: str
+    cause: str | None = None
+    """The same without the value: what dead letters are grouped by. None: the reason itself."""
 
     def __bool__(self) -> bool:
         return False

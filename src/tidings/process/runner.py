@@ -306,15 +306,16 @@ class Runner:
         first = ways[0]
         verdict = first.criterion(course.work) if first.criterion else None
         reason = getattr(verdict, "reason", "does not hold")
-        cause = f"{name_of(first.criterion)}: {reason}"
-        step = Step(first.name, course.state, course.state, criterion=name_of(first.criterion), verdict=reason)
+        name = name_of(first.criterion)
+        error, cause = f"{name}: {reason}", f"{name}: {getattr(verdict, 'cause', None) or reason}"
+        step = Step(first.name, course.state, course.state, criterion=name, verdict=reason)
         course.steps.append(step)
         if first.trigger == "scheduled":
             settlement = self._settlement(course, workflow.standing_in(course.state, due=False), "dead")
             settlement.lane = None
-            settlement.cause, settlement.error = cause, cause
+            settlement.cause, settlement.error = _cause(cause), error
             return settlement
-        return self._exhausted(course, first, first.retry.refused or first.retry.exhausted, cause, None)
+        return self._exhausted(course, first, first.retry.refused or first.retry.exhausted, error, None, _cause(cause))
 
     def _failed(self, course: _Course, error: Exception) -> Settlement:
         """Turn a surprise into a retry; what cannot even be written, such as a body, keeps nothing of the attempt."""
@@ -383,11 +384,11 @@ class Runner:
             settlement = self._settlement(course, "dead", "dead")
             settlement.lane, settlement.attempts, settlement.failing_since = None, attempts, since
         else:
-            return self._fail_by(course, ending, reason)
+            return self._fail_by(course, ending, reason, cause or _cause(reason))
         settlement.error, settlement.cause = reason, cause or _cause(reason)
         return settlement
 
-    def _fail_by(self, course: _Course, ending: str, reason: str) -> Settlement:
+    def _fail_by(self, course: _Course, ending: str, reason: str, cause: str) -> Settlement:
         """Perform the declared failure transition; it is pure, and must not fail itself."""
         workflow = course.workflow
         transition = workflow.named(ending)
@@ -396,11 +397,11 @@ class Runner:
             self._perform(course, transition)
         except Exception as error:  # noqa: BLE001  # a failing failure is a dead letter, with both reasons
             settlement = self._settlement(course, "dead", "dead")
-            settlement.lane, settlement.cause = None, _cause(reason)
+            settlement.lane, settlement.cause = None, cause
             settlement.error = f"{reason}; and {ending} failed: {describe(error)}"
             return settlement
         settlement = self._advanced(course)
-        settlement.ended, settlement.error, settlement.cause = "failed", reason, _cause(reason)
+        settlement.ended, settlement.error, settlement.cause = "failed", reason, cause
         return settlement
 
     def _settlement(self, course: _Course, standing: Any, ended: str) -> Settlement:

@@ -57,7 +57,7 @@ def _names_another(own: int, field: str, named: int | None) -> Verdict:
     if named is None:
         return No(f"{field}: missing")
     if named <= 0:
-        return No(f"{field}: {named} is not positive")
+        return No(f"{field}: {named} is not positive", f"{field}: not positive")
     if named == own:
-        return No(f"{field}: {named} is the item itself")
+        return No(f"{field}: {named} is the item itself", f"{field}: the item itself")
     return True
