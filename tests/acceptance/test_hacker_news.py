@@ -214,6 +214,37 @@ async def test_updates_are_merged_and_older_copies_change_nothing(engine):
     assert engine.item("item", "1").item.state == "completed"
 
 
+async def test_copies_that_arrive_before_the_first_is_accepted_are_merged_in_turn(engine):
+    copies = [
+        a_story(1, score=9, kids=[4, 3], text="second", descendants=2),
+        a_story(1, score=5, kids=[3], text="first"),
+        a_story(1, score=-2),
+        a_story(1, score=3, text="zeroth", descendants=7, dead=True),
+    ]
+    for copy in copies:
+        upload(engine, [copy])
+    await engine.work_until_idle()
+
+    view = engine.item("item", "1")
+    card = engine.card("items", "1")
+    assert (view.item.state, card["score"], card["descendants"], card["kids"]) == ("completed", 9, 7, [4, 3])
+    assert card["dead"] is True
+    assert [row.to_state for row in view.life if row.kind == "attempt"] == [
+        "completed",
+        "completed",
+        "failed",
+        "completed",
+    ]
+
+
+async def test_copies_in_one_file_end_as_if_each_had_been_uploaded_alone(engine):
+    copies = [a_story(1, score=9, text="second"), a_story(1, score=5, text="first"), a_story(2)]
+    upload(engine, copies)
+    await engine.work_until_idle()
+
+    assert (engine.card("items", "1")["score"], engine.card("items", "1")["text"]) == (9, "second")
+
+
 async def test_a_deleted_item_is_withdrawn_from_shelf_and_search(engine):
     upload(engine, [a_story(1, kids=[2]), a_comment(2, 1, text="a regrettable confession", kids=[3]), a_comment(3, 2)])
     await engine.work_until_idle()

@@ -114,6 +114,8 @@ class Workflow:
     body: type[Any] | None = None
     """The Struct the body is decoded to; None leaves it as plain JSON values."""
     fuse: bool = True
+    in_turn: bool = False
+    """A changed finding waits until the revision before it has been processed; otherwise the newest replaces it."""
     lease_seconds: float | None = None
     bounded_cycles: frozenset[str] = frozenset()
     """Names of automatic transitions that may close a cycle because their criterion bounds it."""

@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 from tidings.model.item import Finding
 from tidings.model.pipeline import Pipeline
+from tidings.model.workflow import Workflow
 from tidings.store.database import Row, Tx
 
 UNKNOWN_STATE = "unknown"
@@ -31,6 +32,7 @@ class Known(NamedTuple):
     is_leased: bool
     intake_id: int
     state: str
+    standing: str
 
 
 @dataclass(slots=True)
@@ -94,7 +96,7 @@ def _adopt_distinct(tx: Tx, pipelines: Mapping[str, Pipeline], batch: list[Arriv
             if arrival.intake_id:
                 touched.append((item.id, arrival.intake_id))
         else:
-            (waits if item.is_leased else restarts).append((item, arrival))
+            (waits if _must_wait(pipelines, item, arrival.finding) else restarts).append((item, arrival))
     if touched:
         tx.many("touch_intake_id", touched)
     _insert(tx, pipelines, new, adopted)
@@ -102,9 +104,28 @@ def _adopt_distinct(tx: Tx, pipelines: Mapping[str, Pipeline], batch: list[Arriv
     _let_wait(tx, waits, adopted)
 
 
+def _must_wait(pipelines: Mapping[str, Pipeline], item: Known, finding: Finding) -> bool:
+    """Tell whether a revision waits for the one before it: under a lease always, in a queue where copies take turns."""
+    if item.is_leased:
+        return True
+    workflow = _workflow(pipelines, finding.pipeline, finding.kind)
+    return (
+        workflow is not None
+        and workflow.in_turn
+        and item.state == workflow.start
+        and item.standing == "open"
+        and item.accepted_revision != item.revision
+    )
+
+
+def _workflow(pipelines: Mapping[str, Pipeline], pipeline: str, kind: str) -> Workflow | None:
+    declared = pipelines.get(pipeline)
+    return declared.workflows.get(kind) if declared else None
+
+
 def _known(row: Row) -> Known:
-    _, item, fingerprint, revision, accepted, waiting, lease_until, intake_id, state = row
-    return Known(item, fingerprint, revision, accepted, waiting, lease_until is not None, intake_id, state)
+    _, item, fingerprint, revision, accepted, waiting, lease_until, intake_id, state, standing = row
+    return Known(item, fingerprint, revision, accepted, waiting, lease_until is not None, intake_id, state, standing)
 
 
 def beginning(pipelines: Mapping[str, Pipeline], pipeline: str, kind: str) -> tuple[str, str, str | None]:
@@ -204,11 +225,17 @@ def begin_waiting(
     """
     if not items:
         return
-    rows, journal = [], []
+    taking_turns = [(row[0],) for row in items if getattr(_workflow(pipelines, row[1], row[2]), "in_turn", False)]
+    first: dict[int, int] = dict(tx.many("next_waiting", taking_turns)) if taking_turns else {}
+    rows, journal, later = [], [], []
     for item, pipeline, kind, state_now, revision, fingerprint, priority, intake_id in items:
         state, standing, lane = beginning(pipelines, pipeline, kind)
-        rows.append((item, fingerprint, revision, state, standing, lane, priority, intake_id))
+        rows.append((item, fingerprint, first.get(item, revision), state, standing, lane, priority, intake_id))
         journal.append((item, "changed", 0, 0, state_now, state, "changed", None, None, None))
+        if first.get(item, revision) != revision:
+            later.append((item, fingerprint, revision, intake_id))
     tx.many("restart_item", rows)
+    if later:
+        tx.many("set_waiting_revision", later)
     tx.many("drop_other_bodies", [(row[0],) for row in rows])
     tx.many("insert_journal", journal)

@@ -72,4 +72,6 @@ def workflow(*, max_retries: int = 3, retry_window_hours: float = 24, retry_base
         terminal=frozenset({"completed"}),
         failures=frozenset({"failed"}),
         body=Body,
+        # Each copy is merged, field by field, into what the copies before it have made.
+        in_turn=True,
     )

@@ -81,7 +81,7 @@ DELETE FROM intake WHERE pipeline = :pipeline AND id <= :checkpoint AND appended
 -- name: look_up_item
 -- What the merge must know of a key.
 -- params: number pipeline kind key
-SELECT :number, id, fingerprint, revision, accepted_revision, waiting_revision, lease_until, intake_id, state
+SELECT :number, id, fingerprint, revision, accepted_revision, waiting_revision, lease_until, intake_id, state, standing
 FROM items WHERE pipeline = :pipeline AND kind = :kind AND key = :key;
 
 -- name: look_up_tombstone
@@ -137,12 +137,16 @@ INSERT INTO bodies (item, revision, body) VALUES (:item, :revision, :body)
 ON CONFLICT (item, revision) DO UPDATE SET body = excluded.body;
 
 -- name: drop_other_bodies
--- Keep what readers see and what is worked on or waits.
+-- Keep what readers see, what is worked on and what waits.
 -- params: item
-DELETE FROM bodies WHERE item = :item AND revision NOT IN (
-    SELECT revision FROM items WHERE id = :item
-    UNION ALL SELECT accepted_revision FROM items WHERE id = :item AND accepted_revision IS NOT NULL
-    UNION ALL SELECT waiting_revision FROM items WHERE id = :item AND waiting_revision IS NOT NULL);
+DELETE FROM bodies WHERE item = :item AND revision < (SELECT revision FROM items WHERE id = :item)
+    AND revision IS NOT (SELECT accepted_revision FROM items WHERE id = :item);
+
+-- name: next_waiting
+-- The first of the revisions that wait.
+-- params: item
+SELECT i.id, min(b.revision) FROM items i JOIN bodies b ON b.item = i.id AND b.revision > i.revision
+WHERE i.id = :item GROUP BY i.id;
 
 -- name: insert_journal
 -- params: item kind token attempt from_state to_state ended error actor steps

@@ -21,7 +21,7 @@ JOIN items i ON i.pipeline = v.p AND i.kind = v.k AND i.key = v.y;
 
 -- name: look_up_item
 -- params: number pipeline kind key
-SELECT v.n, id, fingerprint, revision, accepted_revision, waiting_revision, lease_until, intake_id, state
+SELECT v.n, id, fingerprint, revision, accepted_revision, waiting_revision, lease_until, intake_id, state, standing
 FROM unnest(:number::bigint[], :pipeline::text[], :kind::text[], :key::text[]) AS v (n, p, k, y)
 JOIN items ON pipeline = v.p AND kind = v.k AND key = v.y
 ORDER BY id FOR UPDATE OF items;
@@ -90,8 +90,12 @@ ON CONFLICT (item, revision) DO UPDATE SET body = excluded.body;
 -- name: drop_other_bodies
 -- params: item
 DELETE FROM bodies b USING items i WHERE b.item = ANY(:item::bigint[]) AND i.id = b.item
-    AND b.revision <> i.revision AND b.revision IS DISTINCT FROM i.accepted_revision
-    AND b.revision IS DISTINCT FROM i.waiting_revision;
+    AND b.revision < i.revision AND b.revision IS DISTINCT FROM i.accepted_revision;
+
+-- name: next_waiting
+-- params: item
+SELECT i.id, min(b.revision) FROM items i JOIN bodies b ON b.item = i.id AND b.revision > i.revision
+WHERE i.id = ANY(:item::bigint[]) GROUP BY i.id;
 
 -- name: insert_journal
 -- params: item kind token attempt from_state to_state ended error actor steps
