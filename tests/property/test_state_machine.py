@@ -26,9 +26,10 @@ from tests.ground import LEASE_SECONDS, Ground
 from tidings.model.errors import BadInput
 from tidings.model.item import Finding, Item, JournalRow, Lease
 from tidings.model.publication import Retention
+from tidings.model.settlement import Ahead, Merged
 from tidings.model.workflow import leaves
 
-KEYS = ("a", "b", "c", "d")
+KEYS = tuple("abcdefgh")
 FATES = ("", "", "", "fail", "break", "reject", "postpone", "refuse", "die")
 DAY_SECONDS = 86_400.0
 LOST_LEASES_MAX = 3
@@ -76,6 +77,7 @@ class StoreMachine(RuleBasedStateMachine):
         self.buried: dict[str, int] = {}
         self.checkpoint = 0
         self.hands: list[Lease] = []
+        self.aheads: list[Ahead] = []
         self.ever: list[Lease] = []
         self.grants: dict[int, Grant] = {}
         self.tokens: dict[int, int] = {}
@@ -114,7 +116,45 @@ class StoreMachine(RuleBasedStateMachine):
     @rule(limit=st.integers(1, 5))
     def merge(self, limit: int) -> None:
         """The merger takes the next findings, in the order of the log."""
-        batch, self.waiting = self.waiting[:limit], self.waiting[limit:]
+        merged = self.store.intake.merge("example", limit)
+        assert merged.read == len(self.waiting[:limit])
+        self._note_merge(merged)
+
+    @rule(workers=st.integers(1, 3), limit=st.integers(1, 3))
+    def take_ahead(self, workers: int, limit: int) -> None:
+        """Workers take the next findings, to run them before their items are born."""
+        for _ in range(workers):
+            self._merge_ahead(None, limit)
+
+    @rule(number=picks, limit=st.integers(0, 3))
+    def write_ahead(self, number: int, limit: int) -> None:
+        """What a worker has run is written, unless its right to it is over or others come first."""
+        if self.aheads:
+            self._merge_ahead(self.aheads[number % len(self.aheads)], limit)
+
+    @rule(page=st.lists(findings, min_size=2, max_size=4))
+    def overtake(self, page: list[Finding]) -> None:
+        """Of two workers that run ahead, the one behind is done first."""
+        self.append(page)
+        self.take_ahead(2, 1)
+        for ahead in reversed(self.aheads):
+            self._merge_ahead(ahead, 0)
+
+    def _merge_ahead(self, ran: Ahead | None, limit: int) -> None:
+        outcomes = [self.ground.runner.run_ahead(lease, LEASE_SECONDS) for lease in ran.leases] if ran else []
+        settlements = [outcome for outcome in outcomes if outcome is not None]
+        merged, taken = self.store.intake.merge_ahead("example", ran, settlements, limit=limit)
+        self._note_merge(merged)
+        if ran is not None and not merged.waits:
+            self.aheads.remove(ran)
+        if taken is not None:
+            assert limit
+            assert not {lease.key for lease in taken.leases} & (self.current.keys() | self.buried.keys())
+            self.aheads.append(taken)
+
+    def _note_merge(self, merged: Merged) -> None:
+        """Check what became of the next findings of the log."""
+        batch, self.waiting = self.waiting[: merged.read], self.waiting[merged.read :]
         born = changed = 0
         for key, fingerprint in batch:
             before = self.current.get(key)
@@ -122,9 +162,8 @@ class StoreMachine(RuleBasedStateMachine):
                 continue
             born, changed = born + (before is None), changed + (before is not None)
             self.current[key] = fingerprint
-        merged = self.store.intake.merge("example", limit)
-        assert (merged.read, merged.born, merged.changed) == (len(batch), born, changed)
-        assert merged.unchanged == len(batch) - born - changed
+        assert (len(batch), merged.born, merged.changed) == (merged.read, born, changed)
+        assert merged.unchanged == merged.read - born - changed
 
     @rule(limit=st.integers(1, 4))
     def claim(self, limit: int) -> None:
@@ -194,6 +233,7 @@ class StoreMachine(RuleBasedStateMachine):
     def crash(self) -> None:
         """The worker is gone, and with it all it knew."""
         self.hands.clear()
+        self.aheads.clear()
 
     @rule(seconds=st.sampled_from(WAITS))
     def wait(self, seconds: float) -> None:

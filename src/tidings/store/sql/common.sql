@@ -247,7 +247,8 @@ RETURNING id, waiting_revision, fingerprint, priority, intake_id;
 
 -- name: waiting_revisions
 -- Few wait at any time: those whose item was leased when they came.
-SELECT id, waiting_revision, fingerprint, priority, intake_id FROM items WHERE waiting_revision IS NOT NULL;
+SELECT id, waiting_revision, fingerprint, priority, intake_id FROM items
+WHERE waiting_revision IS NOT NULL AND id BETWEEN :first AND :last;
 
 -- name: replace_body
 -- params: item revision body

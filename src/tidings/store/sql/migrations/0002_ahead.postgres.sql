@@ -9,3 +9,14 @@ CREATE INDEX aheads_in_order ON aheads (pipeline, through);
 
 -- Bulk gives way to what is more urgent.
 CREATE INDEX intake_urgent ON intake (pipeline, id) WHERE priority < 2;
+
+CREATE INDEX items_waiting ON items (id) WHERE waiting_revision IS NOT NULL;
+
+-- Keys are compared byte by byte, as on SQLite: a language's order would put some of a prefix's keys outside its range.
+ALTER TABLE intake ALTER COLUMN key TYPE text COLLATE "C";
+ALTER TABLE items ALTER COLUMN key TYPE text COLLATE "C";
+ALTER TABLE tombstones ALTER COLUMN key TYPE text COLLATE "C";
+ALTER TABLE links ALTER COLUMN child TYPE text COLLATE "C", ALTER COLUMN parent TYPE text COLLATE "C";
+ALTER TABLE shelf ALTER COLUMN key TYPE text COLLATE "C";
+ALTER TABLE documents ALTER COLUMN key TYPE text COLLATE "C";
+ALTER TABLE samples ALTER COLUMN series TYPE text COLLATE "C";
