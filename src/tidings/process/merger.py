@@ -43,6 +43,7 @@ class Merger:
         waker: Waker,
         active: Callable[[], Awaitable[Sequence[str]]],
         report: Callable[[list[Settlement], int], None],
+        run_seconds: float = RUN_SECONDS,
     ) -> None:
         self._intake = intake
         self._runner = runner
@@ -51,6 +52,7 @@ class Merger:
         self._waker = waker
         self._active = active
         self._report = report
+        self._run_seconds = run_seconds
         self._ahead: dict[str, _Batch] = {}
         """What of each pipeline is being run ahead, or was and is not written yet."""
         self._seldom = Seldom()
@@ -134,12 +136,12 @@ class Merger:
             self._ahead[name] = _Batch(ahead, loop.run_in_executor(self._threads, self._run, ahead))
 
     def _run(self, ahead: Ahead) -> list[Settlement]:
-        until = time.monotonic() + RUN_SECONDS
+        until = time.monotonic() + self._run_seconds
         settlements: list[Settlement] = []
         for lease in ahead.leases:
             if time.monotonic() > until:
                 break
-            settlement = self._runner.run_ahead(lease, RUN_SECONDS)
+            settlement = self._runner.run_ahead(lease, self._run_seconds)
             if settlement is not None:
                 settlements.append(settlement)
         return settlements
