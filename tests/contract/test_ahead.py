@@ -21,6 +21,7 @@ from tidings.model.settlement import Ahead, Merged, Settlement
 from tidings.model.workflow import Transition, Work, Workflow
 from tidings.process.merger import Merger
 from tidings.store.ahead import LEASE_MS
+from tidings.store.intake import BATCH_BYTES
 
 OpenGround = Callable[..., Ground]
 
@@ -120,6 +121,26 @@ def test_a_worker_that_vanished_leaves_its_batch_to_the_usual_way(open_ground: O
     assert gone.dump() == before, "a right that is over writes nothing"
     other.work()
     assert other.item("a").state == "shown"
+
+
+def test_a_slow_worker_writes_late_if_nobody_has_taken_over(ground: Ground) -> None:
+    append(ground, "a")
+    ahead = take(ground)
+    ground.advance(seconds=LEASE_MS / 1000 + 1)
+
+    assert write(ground, ahead).born == 1
+    assert ground.item("a").state == "shown"
+
+
+def test_no_more_is_read_at_once_than_memory_is_meant_to_hold(ground: Ground) -> None:
+    large = "x" * (BATCH_BYTES // 2)
+    ground.store.intake.append("example", [thing(key, large) for key in "abcd"])
+
+    first = take(ground)
+
+    assert [lease.key for lease in first.leases] == ["a", "b"]
+    ground.advance(seconds=LEASE_MS / 1000 + 1)
+    assert ground.merge().born == 4, "and nothing is passed over"
 
 
 def test_batches_are_written_in_the_order_of_the_log(open_ground: OpenGround) -> None:

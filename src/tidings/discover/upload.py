@@ -18,6 +18,7 @@ from tidings.model.pipeline import Admit
 
 CHUNK_BYTES = 1 << 18
 BATCH = 2_000
+BATCH_BYTES = 4 << 20
 
 Line = tuple[int, Any]
 """A number from 1 and the value found there, or the BadInput that says what is wrong with it."""
@@ -75,16 +76,19 @@ def admit_lines(
     """Make findings of what was read, batch by batch, with the lines that could not become one."""
     findings: list[Finding] = []
     rejected: list[Rejected] = []
+    size = 0
     for number, value in lines:
         try:
             if isinstance(value, BadInput):
                 raise value
-            findings.append(admit(value, way=way))
+            finding = admit(value, way=way)
+            findings.append(finding)
+            size += len(finding.payload)
         except BadInput as error:
             rejected.append(Rejected(number, str(error)))
-        if len(findings) + len(rejected) >= batch:
+        if len(findings) + len(rejected) >= batch or size >= BATCH_BYTES:
             yield findings, rejected
-            findings, rejected = [], []
+            findings, rejected, size = [], [], 0
     if findings or rejected:
         yield findings, rejected
 

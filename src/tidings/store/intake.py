@@ -17,9 +17,10 @@ from tidings.store.ahead import bear, take
 from tidings.store.database import Database, Tx
 from tidings.store.shelving import put_first_cards
 
-AHEAD_MAX = 10_000
-"""No batch that is run ahead is larger."""
+BATCH_BYTES = 16 << 20
+"""What is read of the log at once."""
 AHEADS_MAX = 8
+"""Batches of one pipeline that may be run ahead at once."""
 
 
 class IntakeLog:
@@ -122,7 +123,7 @@ class IntakeLog:
         """
         with self._database.transaction() as tx:
             self._database.lock(tx, f"merge:{pipeline}")
-            merged = self._merge_abandoned(tx, pipeline)
+            merged = self._merge_abandoned(tx, pipeline, ran)
             if ran is not None:
                 merged += self._bear(tx, ran, settlements)
             if not limit or merged.stale or merged.waits:
@@ -142,18 +143,20 @@ class IntakeLog:
             aheads = tx.all("aheads", pipeline=ran.pipeline)
         return not any(through < ran.through and left_ms > 0 for _, through, left_ms in aheads)
 
-    def _merge_abandoned(self, tx: Tx, pipeline: str) -> Merged:
-        """Merge what a runner took and never wrote, if all before it is written.
+    def _merge_abandoned(self, tx: Tx, pipeline: str, ran: Ahead | None, limit: int = 500) -> Merged:
+        """Merge what another runner took and never wrote, if all before it is written.
 
         It may have vanished because of one of these findings: each gets attempts of its own.
         """
         aheads = tx.all("aheads", pipeline=pipeline)
-        if not aheads or aheads[0][2] > 0:
+        if not aheads or aheads[0][2] > 0 or (ran is not None and aheads[0][0] == ran.token):
             return Merged()
         token, through, _ = aheads[0]
-        tx.run("drop_ahead", id=token)
         checkpoint = self.checkpoint(tx, pipeline)
-        return self._merge(tx, pipeline, checkpoint, self._arrivals(tx, pipeline, checkpoint, AHEAD_MAX, through))
+        arrivals = self._arrivals(tx, pipeline, checkpoint, limit, through)
+        if not arrivals or arrivals[-1].intake_id == through:
+            tx.run("drop_ahead", id=token)
+        return self._merge(tx, pipeline, checkpoint, arrivals)
 
     def _bear(self, tx: Tx, ran: Ahead, settlements: Sequence[Settlement]) -> Merged:
         aheads = [row[0] for row in tx.all("aheads", pipeline=ran.pipeline)]
@@ -166,7 +169,7 @@ class IntakeLog:
         return _merged(ran.arrivals, bear(tx, self._pipelines, ran, settlements))
 
     def _arrivals(self, tx: Tx, pipeline: str, after: int, limit: int, through: int | None = None) -> list[Arrival]:
-        rows = tx.all("unmerged_findings", pipeline=pipeline, checkpoint=after, limit=limit)
+        rows = tx.all("unmerged_findings", pipeline=pipeline, checkpoint=after, limit=limit, bytes=BATCH_BYTES)
         return [
             Arrival(Finding(pipeline, k, y, f, bytes(p), r), n)
             for n, k, y, f, r, p in rows

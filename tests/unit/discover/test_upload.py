@@ -172,6 +172,17 @@ def test_a_gzip_bomb_is_read_in_pieces():
     assert peak < 16 << 20
 
 
+def test_a_batch_holds_no_more_than_memory_is_meant_to_hold():
+    lines = [(n, {"id": n}) for n in range(1, 8)]
+
+    def admit(value, *, way):
+        return Finding("p", "k", str(value["id"]), "f", b"x" * (upload.BATCH_BYTES // 2))
+
+    batches = [[finding.key for finding in findings] for findings, _ in admit_lines(lines, admit, "BULK")]
+
+    assert batches == [["1", "2"], ["3", "4"], ["5", "6"], ["7"]]
+
+
 def test_admitted_lines_come_in_batches_with_what_was_rejected():
     def admit(value, *, way):
         if not isinstance(value, dict):
