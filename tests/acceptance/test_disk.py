@@ -23,7 +23,7 @@ from tidings.store.backup import write_backup
 from tidings.store.database import connect
 from tidings.store.migrate import migrate
 
-PAGE = 4096
+PAGE = 8192
 HN = "[pipelines.hacker_news]\nbase_url = 'http://127.0.0.1:1/v0'\n"
 
 

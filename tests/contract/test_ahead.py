@@ -280,6 +280,7 @@ async def test_what_is_not_run_in_time_is_born_unrun(database_url: str) -> None:
                 waker=engine.app.waker,
                 active=active,
                 report=lambda settlements, now_ms: None,
+                batch=500,
                 run_seconds=0.1,
             )
             stop = asyncio.Event()

@@ -395,6 +395,18 @@ async def test_a_lane_starts_no_more_a_minute_than_it_may(database_url: str) -> 
         assert engine.states("job") == {"fetched": 4, "found": 6}
 
 
+async def test_a_paced_pure_lane_does_not_run_ahead_of_its_pace(database_url: str) -> None:
+    async with Engine(database_url, [example.pipeline()], lanes={"pure": Lane(rate_per_minute=4)}) as engine:
+        engine.store.intake.append("example", [thing(str(n)) for n in range(10)])
+        stop = asyncio.Event()
+        running = asyncio.create_task(a_worker(engine).run(stop))
+        await until(lambda: engine.states("thing") == {"shown": 4, "found": 6})
+        stop.set()
+        await running
+
+        assert engine.states("thing") == {"shown": 4, "found": 6}
+
+
 async def test_a_paused_pipeline_rests_and_resumes(database_url: str) -> None:
     async with Engine(database_url, [example.pipeline()]) as engine:
         engine.desk.pause("pipeline:example", reason="holidays")

@@ -301,6 +301,6 @@ def test_a_lane_keeps_its_own_defaults_where_nothing_is_said(folder: Path) -> No
     (folder / "tidings.toml").write_text("[lanes.fetch]\nbatch = 50\n[lanes.pure]\nrate_per_minute = 60\n")
     lanes = wiring_from(load()).lanes
     assert (lanes["fetch"].concurrency, lanes["fetch"].batch) == (16, 50)
-    assert (lanes["pure"].concurrency, lanes["pure"].batch) == (1, 500)
+    assert (lanes["pure"].concurrency, lanes["pure"].batch) == (1, 1000)
     assert lanes["notify"].concurrency == 1
     assert lanes["notify"].in_order

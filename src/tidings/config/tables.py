@@ -41,7 +41,7 @@ class PureLane(LaneSettings):
 
     concurrency: int = Field(default=1, ge=1, le=512)
     """Batches under way at once."""
-    batch: int = Field(default=500, ge=1, le=2000)
+    batch: int = Field(default=1000, ge=1, le=5000)
     """The most items claimed at once."""
 
 

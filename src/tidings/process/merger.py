@@ -17,7 +17,6 @@ from tidings.watch.logs import Seldom, event
 
 MERGE = "merge"
 POLL_SECONDS = 1.0
-BATCH = 1000
 TURN_SECONDS = 0.002
 """How often to ask whether the batch before ours is written, where several workers run ahead."""
 RUN_SECONDS = 5.0
@@ -43,6 +42,8 @@ class Merger:
         waker: Waker,
         active: Callable[[], Awaitable[Sequence[str]]],
         report: Callable[[list[Settlement], int], None],
+        batch: int,
+        runs_ahead: bool = True,
         run_seconds: float = RUN_SECONDS,
     ) -> None:
         self._intake = intake
@@ -52,6 +53,8 @@ class Merger:
         self._waker = waker
         self._active = active
         self._report = report
+        self._batch = batch
+        self._runs_ahead = runs_ahead
         self._run_seconds = run_seconds
         self._ahead: dict[str, _Batch] = {}
         """What of each pipeline is being run ahead, or was and is not written yet."""
@@ -70,7 +73,7 @@ class Merger:
             try:
                 active = await self._active()
                 for name in dict.fromkeys([*active, *self._ahead]):
-                    merged += await self._turn(name, BATCH if name in active and not stop.is_set() else 0)
+                    merged += await self._turn(name, self._batch if name in active and not stop.is_set() else 0)
             except Exception as error:  # noqa: BLE001  # a loop outlives every surprise
                 self._seldom.event("merging failed", error=describe(error))
                 await asyncio.sleep(POLL_SECONDS)
@@ -93,6 +96,10 @@ class Merger:
             if (batch := self._ahead.get(name)) is not None:
                 await asyncio.wait({batch.running})
                 return await self._write(name, limit)
+            if not self._runs_ahead:
+                merged = await self._executor.write(self._intake.merge, name, limit)
+                self._tell(name, merged, None, [])
+                return merged.read
             merged, taken = await self._executor.write(self._intake.merge_ahead, name, limit=limit)
             self._tell(name, merged, None, [])
             self._start(name, taken)

@@ -44,7 +44,7 @@ class Lane:
 
 
 LANES = {
-    PURE: Lane(concurrency=1, batch=500),
+    PURE: Lane(concurrency=1, batch=1000),
     "fetch": Lane(concurrency=16),
     "ai": Lane(concurrency=4),
     "notify": Lane(concurrency=1, in_order=True),
@@ -91,6 +91,7 @@ class Worker:
         self._settling: asyncio.Queue[Settlement] = asyncio.Queue()
         self._settles = asyncio.Semaphore(1)
         self._cpu = ThreadPoolExecutor(BATCHES_IN_FLIGHT, thread_name_prefix="pure")
+        pure = lanes.get(PURE, LANES[PURE])
         self._merger = Merger(
             intake=intake,
             runner=runner,
@@ -99,6 +100,8 @@ class Worker:
             waker=waker,
             active=self._active_pipelines,
             report=self._report_ahead,
+            batch=pure.batch,
+            runs_ahead=PURE in self._lanes and pure.rate_per_minute is None,
         )
         self._seldom = Seldom()
         self._stop = asyncio.Event()
