@@ -77,7 +77,11 @@ class Merger:
             except Exception as error:  # noqa: BLE001  # a loop outlives every surprise
                 self._seldom.event("merging failed", error=describe(error))
                 await asyncio.sleep(POLL_SECONDS)
-            if not merged and not stop.is_set():
+            if merged or stop.is_set():
+                continue
+            if self._ahead:
+                await asyncio.sleep(TURN_SECONDS)
+            else:
                 await self._waker.wait(MERGE, POLL_SECONDS)
 
     async def give_back(self) -> None:
@@ -85,7 +89,8 @@ class Merger:
         for name in tuple(self._ahead):
             try:
                 async with asyncio.timeout(GIVE_BACK_SECONDS):
-                    await self._write(name, 0)
+                    while not await self._write(name, 0) and name in self._ahead:
+                        await asyncio.sleep(TURN_SECONDS)
             except Exception as error:  # noqa: BLE001  # the right runs out, and whoever comes next merges the batch
                 self._seldom.event("merging failed", error=describe(error))
 
@@ -108,19 +113,18 @@ class Merger:
             self._turns -= 1
 
     async def _write(self, name: str, limit: int) -> int:
+        """Write what was run ahead, if all before it is written; else it stays for the next turn."""
         ahead, running = self._ahead[name]
-        settlements = running.result() if running.done() and not running.exception() else []
-        while True:
-            merged, taken = await self._try_to_write(ahead, settlements, limit)
-            if not merged.waits:
-                break
-            self._tell(name, merged, None, [])
-            while not await self._executor.read(self._intake.comes_next, ahead):  # noqa: ASYNC110
-                await asyncio.sleep(TURN_SECONDS)
+        if not await self._executor.read(self._intake.comes_next, ahead):
+            return 0
+        is_run = running.done() and not running.cancelled() and running.exception() is None
+        settlements = running.result() if is_run else []
+        merged, taken = await self._try_to_write(ahead, settlements, limit)
         if merged.stale:
             event("run ahead in vain", pipeline=name, stale=merged.stale)
-        del self._ahead[name]
-        self._tell(name, merged, ahead, settlements)
+        if not merged.waits:
+            del self._ahead[name]
+        self._tell(name, merged, ahead, [] if merged.waits or merged.stale else settlements)
         self._start(name, taken)
         return merged.read + (taken is not None)
 
