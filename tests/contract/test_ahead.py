@@ -44,7 +44,8 @@ def run(ground: Ground, ahead: Ahead) -> list[Settlement]:
 
 def write(ground: Ground, ahead: Ahead, settlements: list[Settlement] | None = None) -> Merged:
     chosen = run(ground, ahead) if settlements is None else settlements
-    return ground.store.intake.merge_ahead("example", ahead, chosen, limit=0)[0]
+    intake = ground.store.intake
+    return intake.merge_ahead("example", ahead, intake.prepare(ahead, chosen), limit=0)[0]
 
 
 def test_an_item_that_is_run_ahead_is_born_where_that_left_it(ground: Ground) -> None:
@@ -52,7 +53,7 @@ def test_an_item_that_is_run_ahead_is_born_where_that_left_it(ground: Ground) ->
     ahead = take(ground)
     assert not ground.has("a"), "nothing is written before it was run"
 
-    assert write(ground, ahead) == Merged(read=2, born=2, checkpoint=2)
+    assert write(ground, ahead) == Merged(read=2, born=2, checkpoint=2, ran=2)
 
     item = ground.item("a")
     assert (item.state, item.standing, item.revision, item.accepted_revision) == ("shown", "done", 1, 1)
@@ -153,7 +154,7 @@ def test_batches_are_written_in_the_order_of_the_log(open_ground: OpenGround) ->
     assert not two.has("c")
     assert write(one, first).born == 2
     assert two.store.intake.comes_next(second)
-    assert write(two, second) == Merged(read=2, born=2, checkpoint=4)
+    assert write(two, second) == Merged(read=2, born=2, checkpoint=4, ran=2)
 
 
 def test_what_is_known_buried_or_named_twice_goes_the_usual_way(ground: Ground) -> None:

@@ -143,7 +143,8 @@ class StoreMachine(RuleBasedStateMachine):
     def _merge_ahead(self, ran: Ahead | None, limit: int) -> None:
         outcomes = [self.ground.runner.run_ahead(lease, LEASE_SECONDS) for lease in ran.leases] if ran else []
         settlements = [outcome for outcome in outcomes if outcome is not None]
-        merged, taken = self.store.intake.merge_ahead("example", ran, settlements, limit=limit)
+        birth = self.store.intake.prepare(ran, settlements) if ran else None
+        merged, taken = self.store.intake.merge_ahead("example", ran, birth, limit=limit)
         self._note_merge(merged)
         if ran is not None and not merged.waits:
             self.aheads.remove(ran)

@@ -85,8 +85,12 @@ class Intake(Protocol):
 class Merging(Intake, Protocol):
     """The log as a worker sees it: what it holds becomes items."""
 
+    def prepare(self, ran: Ahead, settlements: Sequence[Settlement]) -> Any:
+        """Make what was run ahead ready to be written, which needs no transaction."""
+        ...
+
     def merge_ahead(
-        self, pipeline: str, ran: Ahead | None = None, settlements: Sequence[Settlement] = (), *, limit: int = 500
+        self, pipeline: str, ran: Ahead | None = None, birth: Any = None, *, limit: int = 500
     ) -> tuple[Merged, Ahead | None]:
         """Give birth to what was run ahead, then take the next findings: to be run ahead, or else merged at once.
 

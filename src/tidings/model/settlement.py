@@ -67,6 +67,8 @@ class Merged:
     checkpoint: int = 0
     stale: int = 0
     """Findings that were run ahead by a right that no longer held: nothing of it was written."""
+    ran: int = 0
+    """Items that were born as their run ahead left them."""
     waits: bool = False
     """An earlier batch is not written yet: nothing was written, and the same may be tried again."""
 
@@ -78,6 +80,7 @@ class Merged:
             self.unchanged + later.unchanged,
             later.checkpoint,
             self.stale + later.stale,
+            self.ran + later.ran,
             self.waits or later.waits,
         )
 
@@ -90,7 +93,9 @@ class Ahead(msgspec.Struct, frozen=True):
     arrivals: list[tuple[Finding, int]]
     """All findings of the batch with their places in the log."""
     leases: list[Lease]
-    """Those that may be run; their items have no number yet."""
+    """Those that may be run, with the numbers their items will have."""
+    places: list[int]
+    """Where the findings of the leases stand in the log."""
 
     @property
     def through(self) -> int:

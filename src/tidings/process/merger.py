@@ -6,7 +6,7 @@ import asyncio
 import time
 from collections.abc import Awaitable, Callable, Sequence
 from concurrent.futures import Executor as Threads
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from tidings.model.contracts import Executor, Merging
 from tidings.model.errors import StoreUnavailable
@@ -24,9 +24,18 @@ RUN_SECONDS = 5.0
 GIVE_BACK_SECONDS = 2.0
 
 
+class _Ran(NamedTuple):
+    settlements: list[Settlement]
+    birth: Any
+    """The same, ready to be written."""
+
+
 class _Batch(NamedTuple):
     ahead: Ahead
-    running: asyncio.Future[list[Settlement]]
+    running: asyncio.Future[_Ran]
+
+
+_UNRUN = _Ran([], None)
 
 
 class Merger:
@@ -89,7 +98,7 @@ class Merger:
         for name in tuple(self._ahead):
             try:
                 async with asyncio.timeout(GIVE_BACK_SECONDS):
-                    while not await self._write(name, 0) and name in self._ahead:
+                    while not await self._write(name, 0) and name in self._ahead:  # noqa: ASYNC110
                         await asyncio.sleep(TURN_SECONDS)
             except Exception as error:  # noqa: BLE001  # the right runs out, and whoever comes next merges the batch
                 self._seldom.event("merging failed", error=describe(error))
@@ -118,35 +127,32 @@ class Merger:
         if not await self._executor.read(self._intake.comes_next, ahead):
             return 0
         is_run = running.done() and not running.cancelled() and running.exception() is None
-        settlements = running.result() if is_run else []
-        merged, taken = await self._try_to_write(ahead, settlements, limit)
+        settlements, birth = running.result() if is_run else _UNRUN
+        merged, taken = await self._try_to_write(ahead, birth, limit)
         if merged.stale:
             event("run ahead in vain", pipeline=name, stale=merged.stale)
         if not merged.waits:
             del self._ahead[name]
-        self._tell(name, merged, ahead, [] if merged.waits or merged.stale else settlements)
+        self._tell(name, merged, ahead, settlements if merged.ran else [])
         self._start(name, taken)
         return merged.read + (taken is not None)
 
-    async def _try_to_write(
-        self, ahead: Ahead, settlements: list[Settlement], limit: int
-    ) -> tuple[Merged, Ahead | None]:
+    async def _try_to_write(self, ahead: Ahead, birth: Any, limit: int) -> tuple[Merged, Ahead | None]:
         write, merge = self._executor.write, self._intake.merge_ahead
         try:
-            return await write(merge, ahead.pipeline, ahead, settlements, limit=limit)
+            return await write(merge, ahead.pipeline, ahead, birth, limit=limit)
         except StoreUnavailable:
             raise  # once it is back, the same is tried again; if it was written after all, the token says so
         except Exception as error:  # noqa: BLE001  # one outcome must not hold up the others: each gets its own attempt
             self._seldom.event("running ahead failed", pipeline=ahead.pipeline, error=describe(error))
-            settlements.clear()
-            return await write(merge, ahead.pipeline, ahead, settlements, limit=limit)
+            return await write(merge, ahead.pipeline, ahead, None, limit=limit)
 
     def _start(self, name: str, ahead: Ahead | None) -> None:
         if ahead is not None:
             loop = asyncio.get_running_loop()
             self._ahead[name] = _Batch(ahead, loop.run_in_executor(self._threads, self._run, ahead))
 
-    def _run(self, ahead: Ahead) -> list[Settlement]:
+    def _run(self, ahead: Ahead) -> _Ran:
         until = time.monotonic() + self._run_seconds
         settlements: list[Settlement] = []
         for lease in ahead.leases:
@@ -155,7 +161,7 @@ class Merger:
             settlement = self._runner.run_ahead(lease, self._run_seconds)
             if settlement is not None:
                 settlements.append(settlement)
-        return settlements
+        return _Ran(settlements, self._intake.prepare(ahead, settlements))
 
     def _tell(self, name: str, merged: Merged, ahead: Ahead | None, settlements: list[Settlement]) -> None:
         if not merged.read:
@@ -169,8 +175,7 @@ class Merger:
             unchanged=merged.unchanged,
             checkpoint=merged.checkpoint,
         )
-        written = [s for s in settlements if s.id]
-        if written and ahead is not None:
-            self._report(written, ahead.leases[0].granted_at)
-        if merged.read > len(written) or any(s.lane is not None or s.children for s in written):
+        if settlements and ahead is not None:
+            self._report(settlements, ahead.leases[0].granted_at)
+        if merged.read > len(settlements) or any(s.lane is not None or s.children for s in settlements):
             self._waker.wake_all()

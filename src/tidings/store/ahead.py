@@ -9,15 +9,18 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
-from tidings.model.item import Finding, Lease
+from tidings.model.item import Finding, Lease, ref
 from tidings.model.pipeline import Pipeline
 from tidings.model.settlement import Ahead, Settlement
 from tidings.model.workflow import PURE
 from tidings.store.adopting import Adopted, Arrival, adopt
-from tidings.store.database import Tx
-from tidings.store.effects import trouble, write_effects
+from tidings.store.database import Batch, Preparing, Tx
+from tidings.store.effects import bear_children, journal_row, shown_row, trouble
+from tidings.store.links import link_rows
+from tidings.store.shelving import Showing, prepare_presentations, write_presentations
 
 LEASE_MS = 15_000
 """Short: while it lasts, what comes after is not written."""
@@ -37,7 +40,14 @@ def take(tx: Tx, pipelines: Mapping[str, Pipeline], pipeline: str, arrivals: Seq
     row = tx.one("insert_ahead", pipeline=pipeline, through=arrivals[-1].intake_id, lease_ms=LEASE_MS)
     assert row is not None
     token, now = row
-    return Ahead(pipeline, token, list(arrivals), [_lease(f, starts[f.kind], now) for f, _ in fresh])
+    leases = [_lease(f, starts[f.kind], i, now) for (f, _), i in zip(fresh, _draw_ids(tx, len(fresh)), strict=True)]
+    places = [place for _, place in fresh]
+    return Ahead(pipeline, token, list(arrivals), leases, places)
+
+
+def _draw_ids(tx: Tx, count: int) -> Sequence[int]:
+    rows = tx.all("draw_item_ids", count=count)
+    return range(rows[0][0] - count + 1, rows[0][0] + 1) if tx.dialect == "sqlite" else [row[0] for row in rows]
 
 
 def _fresh(tx: Tx, arrivals: Sequence[Arrival], kinds: Mapping[str, str]) -> list[Arrival]:
@@ -50,46 +60,65 @@ def _fresh(tx: Tx, arrivals: Sequence[Arrival], kinds: Mapping[str, str]) -> lis
     return [arrival for n, arrival in enumerate(fresh) if n not in known] if known else fresh
 
 
-def _lease(finding: Finding, state: str, now: int) -> Lease:
+def _lease(finding: Finding, state: str, item: int, now: int) -> Lease:
     return Lease(
-        0, finding.pipeline, finding.kind, finding.key, state, TOKEN, 1, 1, finding.priority, now, now + LEASE_MS,
+        item, finding.pipeline, finding.kind, finding.key, state, TOKEN, 1, 1, finding.priority, now, now + LEASE_MS,
         None, 0, now, finding.payload, None, PURE,
     )  # fmt: skip
 
 
-def bear(tx: Tx, pipelines: Mapping[str, Pipeline], ahead: Ahead, settlements: Sequence[Settlement]) -> Adopted:
-    """Give birth to what was run; merge the rest of the batch, or all of it if an item exists by now, as usual."""
-    ran = {(s.kind, s.key): s for s in settlements}
-    born = [a for a in ahead.arrivals if (a[0].kind, a[0].key) in ran] if ran else []
-    if born and not _insert(tx, born, [ran[f.kind, f.key] for f, _ in born]):
-        born = []
-    if born:
-        held = [ran[f.kind, f.key] for f, _ in born]
-        tx.many("put_body", [(s.id, 1, s.body or f.payload) for s, (f, _) in zip(held, born, strict=True)])
-        tx.many(
-            "insert_journal",
-            [(s.id, "born", 0, 0, "", s.state_before, "born", None, None, None) for s in held],
-        )
-        write_effects(tx, pipelines, held, replaces=False)
-    taken = {intake_id for _, intake_id in born}
-    adopted = adopt(tx, pipelines, [Arrival(*a) for a in ahead.arrivals if a[1] not in taken])
-    adopted.born.extend((ran[f.kind, f.key].id, f) for f, _ in born)
-    return adopted
+@dataclass(frozen=True, slots=True)
+class Birth:
+    """What was run of a batch, ready to be written."""
+
+    settlements: list[Settlement]
+    places: frozenset[int]
+    """Where their findings stand in the log."""
+    items: Batch
+    rows: tuple[Batch, ...]
+    """Bodies, journal, links."""
+    shown: Showing
 
 
-def _insert(tx: Tx, born: Sequence[tuple[Finding, int]], settlements: Sequence[Settlement]) -> bool:
-    ids = tx.all("draw_item_ids", count=len(settlements))
-    rows: list[tuple[Any, ...]] = []
-    for (finding, intake_id), s, (item,) in zip(born, settlements, ids, strict=True):
-        s.id = item
-        error, cause = trouble(s)
-        rows.append((
-            item, s.pipeline, s.kind, s.key, finding.fingerprint, s.state, s.standing, s.lane, finding.priority,
-            s.due_at, s.delay_ms, s.attempts, s.token, 1 if s.accepts else None, intake_id, error, cause,
-            s.failing_since,
-        ))  # fmt: skip
-    if tx.changes_all("insert_run_item", rows):
-        return True
-    for s in settlements:
-        s.id = 0
-    return False
+def prepare(ready: Preparing, pipeline: Pipeline, ahead: Ahead, settlements: Sequence[Settlement]) -> Birth:
+    """Make what was run ready: all that can be done before the transaction is done before it."""
+    found = {place: finding for finding, place in ahead.arrivals}
+    places = dict(zip((lease.id for lease in ahead.leases), ahead.places, strict=True))
+    ran = [(s, places[s.id], found[places[s.id]]) for s in settlements]
+    births = [(s.id, "born", 0, 0, "", s.state_before, "born", None, None, None) for s in settlements]
+    links = [row for s in settlements for row in link_rows(s.pipeline, ref(s.kind, s.key), s.links or ())]
+    return Birth(
+        list(settlements),
+        frozenset(place for _, place, _ in ran),
+        ready.prepare("insert_run_item", [_item_row(s, place, finding) for s, place, finding in ran]),
+        (
+            ready.prepare("put_body", [(s.id, 1, s.body or finding.payload) for s, _, finding in ran]),
+            ready.prepare("insert_journal", births),
+            ready.prepare("insert_journal", [journal_row(s) for s in settlements]),
+            ready.prepare("insert_link", links),
+        ),
+        prepare_presentations(ready, pipeline, [shown_row(s) for s in settlements if s.presents]),
+    )
+
+
+def _item_row(s: Settlement, place: int, finding: Finding) -> tuple[Any, ...]:
+    error, cause = trouble(s)
+    return (
+        s.id, s.pipeline, s.kind, s.key, finding.fingerprint, s.state, s.standing, s.lane, finding.priority, s.due_at,
+        s.delay_ms, s.attempts, s.token, 1 if s.accepts else None, place, error, cause, s.failing_since,
+    )  # fmt: skip
+
+
+def bear(tx: Tx, pipelines: Mapping[str, Pipeline], ahead: Ahead, birth: Birth | None) -> tuple[Adopted, int]:
+    """Give birth to what was run; merge the rest of the batch, or all of it if an item exists by now, as usual.
+
+    Return what became of the batch, and how many were born run.
+    """
+    if birth is None or not birth.settlements or not tx.changes_all(birth.items):
+        return adopt(tx, pipelines, [Arrival(*arrival) for arrival in ahead.arrivals]), 0
+    for batch in birth.rows:
+        tx.write(batch)
+    write_presentations(tx, birth.shown)
+    bear_children(tx, pipelines, birth.settlements)
+    rest = [Arrival(*arrival) for arrival in ahead.arrivals if arrival[1] not in birth.places]
+    return adopt(tx, pipelines, rest), len(birth.settlements)

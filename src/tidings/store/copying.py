@@ -9,7 +9,7 @@ import msgspec
 
 from tidings.store.database import Row, Tx
 from tidings.store.postgres import PostgresTx
-from tidings.store.shelving import write_documents
+from tidings.store.shelving import prepare_documents
 from tidings.store.sqlite import SqliteTx
 
 BATCH = 1_000
@@ -80,7 +80,8 @@ def put_rows(tx: Tx, table: str, columns: Sequence[str], rows: list[Row]) -> Non
 
 def put_documents(tx: Tx, rows: list[Row]) -> None:
     """Write the search's documents; the full text is indexed anew."""
-    write_documents(tx, [row[:10] for row in rows], [(row[0], row[10], row[11]) for row in rows])
+    for batch in prepare_documents(tx, [row[:10] for row in rows], [(row[0], row[10], row[11]) for row in rows]):
+        tx.write(batch)
 
 
 def drawn(tx: Tx, table: str) -> int:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
+from dataclasses import dataclass
 from typing import Any, Literal, Protocol
 
 from tidings.model.errors import Misconfigured, StoreUnavailable
@@ -16,7 +17,29 @@ class Contention(StoreUnavailable):
     """Two writers waited for each other and one had to give way; the same call may be made again at once."""
 
 
-class Tx(Protocol):
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """Rows made ready for a batch statement: that takes longer than handing them over."""
+
+    name: str
+    count: int
+    values: Any
+
+
+class Preparing(Protocol):
+    """What makes batches ready; no transaction is needed for that."""
+
+    @property
+    def dialect(self) -> Literal["sqlite", "postgres"]:
+        """Which database it is for."""
+        ...
+
+    def prepare(self, name: str, /, rows: Sequence[Sequence[Any]]) -> Batch:
+        """Make rows ready, ordered as the statement's `params` line says."""
+        ...
+
+
+class Tx(Preparing, Protocol):
     """An open transaction."""
 
     def all(self, name: str, /, **values: Any) -> list[Row]:
@@ -35,12 +58,12 @@ class Tx(Protocol):
         """Run a batch statement for rows ordered as its `params` line says; return what it returned."""
         ...
 
-    def change(self, name: str, /, rows: Sequence[Sequence[Any]]) -> int:
-        """Run a batch statement without what it returns, and count the rows it changed."""
+    def write(self, batch: Batch, /, **shared: Any) -> int:
+        """Run a batch without what it returns, and count the rows it changed."""
         ...
 
-    def changes_all(self, name: str, /, rows: Sequence[Sequence[Any]]) -> bool:
-        """Run a batch statement if it changes a row for each; else do nothing."""
+    def changes_all(self, batch: Batch, /) -> bool:
+        """Run a batch if it changes a row for each; else do nothing."""
         ...
 
     def sql(self, text: str, values: Mapping[str, Any]) -> list[Row]:
@@ -48,13 +71,8 @@ class Tx(Protocol):
         ...
 
 
-class Database(Protocol):
+class Database(Preparing, Protocol):
     """One database, whichever it is."""
-
-    @property
-    def dialect(self) -> Literal["sqlite", "postgres"]:
-        """Which one it is."""
-        ...
 
     def transaction(self) -> AbstractContextManager[Tx]:
         """Open a writing transaction, or join the one this thread is in."""

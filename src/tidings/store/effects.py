@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from itertools import groupby
 from operator import attrgetter
 from typing import Any
 
 from tidings.model.item import ref
 from tidings.model.pipeline import Pipeline
+from tidings.model.publication import Presentation
 from tidings.model.settlement import Settlement
 from tidings.store.adopting import Arrival, adopt
 from tidings.store.database import Tx
@@ -22,25 +23,25 @@ DELIVERY, ANNOUNCES = "delivery", "announces"
 _BY_PIPELINE = attrgetter("pipeline")
 
 
-def write_effects(tx: Tx, pipelines: Mapping[str, Pipeline], held: list[Settlement], *, replaces: bool = True) -> int:
-    """Write the effects of settlements whose right to them is proven; return how many children were born.
-
-    Bodies are replaced, except where there are none yet.
-    """
+def write_effects(tx: Tx, pipelines: Mapping[str, Pipeline], held: list[Settlement]) -> int:
+    """Write the effects of settlements whose right to them is proven; return how many children were born."""
     if not held:
         return 0
-    tx.many("insert_journal", [_journal(s) for s in held])
+    tx.many("insert_journal", [journal_row(s) for s in held])
     held = [s for s in held if s.body is not None or s.presents or s.accepts or s.links is not None or s.children]
     if not held:
         return 0
-    if replaces:
-        _replace_bodies(tx, held)
+    _replace_bodies(tx, held)
     replace_links(tx, [(s.pipeline, ref(s.kind, s.key), s.links, s.token > 1) for s in held if s.links is not None])
     shown = sorted((s for s in held if s.presents), key=_BY_PIPELINE)
     for name, group in groupby(shown, key=_BY_PIPELINE):
-        rows = [(s.id, s.kind, s.key, s.revision, s.presentation) for s in group]
-        put_presentations(tx, pipelines[name], rows)
-    return _bear(tx, pipelines, held)
+        put_presentations(tx, pipelines[name], [shown_row(s) for s in group])
+    return bear_children(tx, pipelines, held)
+
+
+def shown_row(s: Settlement) -> tuple[int, str, str, int, Presentation | None]:
+    """Return what the shelf wants to know of a settlement."""
+    return (s.id, s.kind, s.key, s.revision, s.presentation)
 
 
 def _replace_bodies(tx: Tx, held: list[Settlement]) -> None:
@@ -50,7 +51,8 @@ def _replace_bodies(tx: Tx, held: list[Settlement]) -> None:
         tx.many("drop_other_bodies", outdated)
 
 
-def _bear(tx: Tx, pipelines: Mapping[str, Pipeline], held: list[Settlement]) -> int:
+def bear_children(tx: Tx, pipelines: Mapping[str, Pipeline], held: Sequence[Settlement]) -> int:
+    """Give birth to the children of settlements, or new revisions to those that are known."""
     children = [child for s in held for child in s.children]
     if not children:
         return 0
@@ -78,7 +80,8 @@ def trouble(s: Settlement) -> tuple[str | None, str | None]:
     return error, clean(s.cause)[:CAUSE_CHARS_MAX] if s.cause else None
 
 
-def _journal(s: Settlement) -> tuple[Any, ...]:
+def journal_row(s: Settlement) -> tuple[Any, ...]:
+    """Return the journal's row of an attempt."""
     attempt = s.attempts if s.ended in ("retried", "postponed", "parked", "dead") else 0
     error, steps = trouble(s)[0], keep(s.steps, s.state_before)
     return (s.id, "attempt", s.token, attempt, s.state_before, s.state, s.ended, error, None, steps)

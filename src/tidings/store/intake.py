@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import msgspec
@@ -13,7 +14,7 @@ from tidings.model.item import LOW, Appended, Finding
 from tidings.model.pipeline import Pipeline
 from tidings.model.settlement import Ahead, Merged, Settlement
 from tidings.store.adopting import Adopted, Arrival, adopt
-from tidings.store.ahead import bear, take
+from tidings.store.ahead import Birth, bear, prepare, take
 from tidings.store.database import Database, Tx
 from tidings.store.shelving import put_first_cards
 
@@ -114,8 +115,12 @@ class IntakeLog:
                 tx.run("drop_aheads", pipeline=pipeline)
             return merged
 
+    def prepare(self, ran: Ahead, settlements: Sequence[Settlement]) -> Birth:
+        """Make what was run ahead ready to be written, which needs no transaction."""
+        return prepare(self._database, self._pipelines[ran.pipeline], ran, settlements)
+
     def merge_ahead(
-        self, pipeline: str, ran: Ahead | None = None, settlements: Sequence[Settlement] = (), *, limit: int = 500
+        self, pipeline: str, ran: Ahead | None = None, birth: Birth | None = None, *, limit: int = 500
     ) -> tuple[Merged, Ahead | None]:
         """Give birth to what was run ahead, then take the next findings: to be run ahead, or else merged at once.
 
@@ -125,7 +130,7 @@ class IntakeLog:
             self._database.lock(tx, f"merge:{pipeline}")
             merged = self._merge_abandoned(tx, pipeline, ran)
             if ran is not None:
-                merged += self._bear(tx, ran, settlements)
+                merged += self._bear(tx, ran, birth)
             if not limit or merged.stale or merged.waits:
                 return merged, None
             aheads = tx.all("aheads", pipeline=pipeline)
@@ -158,7 +163,7 @@ class IntakeLog:
             tx.run("drop_ahead", id=token)
         return self._merge(tx, pipeline, checkpoint, arrivals)
 
-    def _bear(self, tx: Tx, ran: Ahead, settlements: Sequence[Settlement]) -> Merged:
+    def _bear(self, tx: Tx, ran: Ahead, birth: Birth | None) -> Merged:
         aheads = [row[0] for row in tx.all("aheads", pipeline=ran.pipeline)]
         if ran.token not in aheads:
             return Merged(stale=len(ran.arrivals))
@@ -166,7 +171,9 @@ class IntakeLog:
             return Merged(waits=True)
         tx.run("drop_ahead", id=ran.token)
         tx.run("move_checkpoint", pipeline=ran.pipeline, checkpoint=ran.through)
-        return _merged(ran.arrivals, bear(tx, self._pipelines, ran, settlements))
+        adopted, born = bear(tx, self._pipelines, ran, birth)
+        merged = _merged(ran.arrivals, adopted)
+        return replace(merged, born=merged.born + born, ran=born)
 
     def _arrivals(self, tx: Tx, pipeline: str, after: int, limit: int, through: int | None = None) -> list[Arrival]:
         rows = tx.all("unmerged_findings", pipeline=pipeline, checkpoint=after, limit=limit, bytes=BATCH_BYTES)

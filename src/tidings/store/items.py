@@ -209,7 +209,7 @@ def _lookups(tx: Tx, asked: list[tuple[Any, ...]]) -> list[Row]:
 def _close(tx: Tx, ordered: list[Settlement]) -> dict[int, Row]:
     """Run the guarded update; return, for each item whose lease held, what waits for its settle."""
     guarded = [_guarded(s) for s in ordered]
-    if tx.changes_all("settle_item", guarded):
+    if tx.changes_all(tx.prepare("settle_item", guarded)):
         waiting = {row[0]: row for row in tx.all("waiting_revisions", first=ordered[0].id, last=ordered[-1].id)}
         return {s.id: waiting.get(s.id, (s.id, None)) for s in ordered}
     return {row[0]: row for row in tx.many("settle_item", guarded)}

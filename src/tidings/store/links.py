@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from tidings.model.contracts import ThreadNode
 from tidings.model.errors import BadInput
 from tidings.model.item import Link
-from tidings.store.database import Database, Tx
+from tidings.store.database import Database, Row, Tx
 
 BY_PARENT, BY_CHILD = 0, 1
 
@@ -18,13 +18,13 @@ def replace_links(tx: Tx, stated: Sequence[tuple[str, str, tuple[Link, ...] | No
     if before:
         tx.many("unsay_as_child", before)
         tx.many("unsay_as_parent", before)
-    rows = [
-        (pipeline, link.relation, link.child, _said_by(name, link), link.parent, link.position)
-        for pipeline, name, links, _ in stated
-        for link in links or ()
-    ]
-    if rows:
+    if rows := [row for pipeline, name, links, _ in stated for row in link_rows(pipeline, name, links or ())]:
         tx.many("insert_link", rows)
+
+
+def link_rows(pipeline: str, name: str, links: Sequence[Link]) -> list[Row]:
+    """Return what an item states, as rows; it may state links of its own only."""
+    return [(pipeline, link.relation, link.child, _said_by(name, link), link.parent, link.position) for link in links]
 
 
 def _said_by(name: str, link: Link) -> int:

@@ -16,7 +16,7 @@ from psycopg import sql as composing
 from psycopg_pool import ConnectionPool, PoolTimeout
 
 from tidings.model.errors import StoreUnavailable
-from tidings.store.database import Contention, Durability, Row, Tx
+from tidings.store.database import Batch, Contention, Durability, Row, Tx
 from tidings.store.statements import load
 
 _PARAMETER = re.compile(r"(?<![:\w]):([a-z][a-z_0-9]*)")
@@ -44,8 +44,17 @@ def _element(value: Any) -> str:
     return f'"\\\\x{value.hex()}"' if isinstance(value, bytes) else str(value)
 
 
+def prepare(name: str, rows: Sequence[Sequence[Any]]) -> Batch:
+    """Write the columns of the rows as arrays."""
+    columns = zip(*rows, strict=True)
+    params = load("postgres")[name].params if rows else ()
+    return Batch(name, len(rows), {param: array(column) for param, column in zip(params, columns, strict=True)})
+
+
 class PostgresTx:
     """A transaction on one connection."""
+
+    dialect: Literal["postgres"] = "postgres"
 
     def __init__(self, connection: psycopg.Connection[Row]) -> None:
         self.connection = connection
@@ -68,25 +77,27 @@ class PostgresTx:
 
     def many(self, name: str, /, rows: Iterable[Sequence[Any]]) -> list[Row]:
         """Run a batch statement once, its parameters being arrays of the rows' columns."""
-        columns = list(zip(*rows, strict=True))
-        if not columns:
+        batch = prepare(name, list(rows))
+        if not batch.count:
             return []
         statement = self._statements[name]
-        values = {param: array(column) for param, column in zip(statement.params, columns, strict=True)}
-        cursor = self.connection.execute(statement.text, values)
+        cursor = self.connection.execute(statement.text, batch.values)
         return [] if statement.is_silent else cursor.fetchall()
 
-    def change(self, name: str, /, rows: Sequence[Sequence[Any]]) -> int:
-        """Run a batch statement without what it returns, and count the rows it changed."""
-        statement = self._statements[name]
-        columns = zip(*rows, strict=True)
-        values = {param: array(column) for param, column in zip(statement.params, columns, strict=True)}
-        return self.connection.execute(statement.silent, values).rowcount
+    def prepare(self, name: str, /, rows: Sequence[Sequence[Any]]) -> Batch:
+        """Make rows ready."""
+        return prepare(name, rows)
 
-    def changes_all(self, name: str, /, rows: Sequence[Sequence[Any]]) -> bool:
-        """Run a batch statement if it changes a row for each; else do nothing."""
+    def write(self, batch: Batch, /, **shared: Any) -> int:
+        """Run a batch without what it returns, and count the rows it changed."""
+        if not batch.count:
+            return 0
+        return self.connection.execute(self._statements[batch.name].silent, batch.values | shared).rowcount
+
+    def changes_all(self, batch: Batch, /) -> bool:
+        """Run a batch if it changes a row for each; else do nothing."""
         with self.connection.transaction() as savepoint:
-            if self.change(name, rows) == len(rows):
+            if self.write(batch) == batch.count:
                 return True
             raise psycopg.Rollback(savepoint)
         return False
@@ -144,6 +155,10 @@ class PostgresDatabase:
 
     def _set_offset(self, connection: psycopg.Connection[Row]) -> None:
         connection.execute("SELECT set_config('tidings.clock_offset_ms', %s, false)", [str(self._offset_ms)])
+
+    def prepare(self, name: str, /, rows: Sequence[Sequence[Any]]) -> Batch:
+        """Make rows ready."""
+        return prepare(name, rows)
 
     def now_ms(self) -> int:
         """Return the server's clock: ours, corrected by a difference that is measured once a minute."""

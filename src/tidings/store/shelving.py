@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import msgspec
@@ -12,7 +13,7 @@ from tidings.model.item import Finding
 from tidings.model.pipeline import Pipeline
 from tidings.model.publication import Attribute, Document, Presentation
 from tidings.model.words import words
-from tidings.store.database import Tx
+from tidings.store.database import Batch, Preparing, Tx
 from tidings.watch.logs import event
 
 TITLE_CHARS_MAX = 1_000
@@ -25,39 +26,69 @@ def shelf_key(pipeline: Pipeline, presentation: Presentation) -> str:
     return f"{pipeline.collection(presentation.collection).singular}:{presentation.id}"
 
 
-def put_presentations(
-    tx: Tx, pipeline: Pipeline, shown: Sequence[tuple[int, str, str, int, Presentation | None]]
-) -> int:
-    """Write or withdraw cards and documents; rows are (item, kind, key, revision, presentation). Return the writes."""
-    version = bump(tx, pipeline.name)
+@dataclass(frozen=True, slots=True)
+class Showing:
+    """Cards and documents of one pipeline, ready to be written."""
+
+    pipeline: str
+    cards: Batch
+    documents: tuple[Batch, ...]
+    gone: list[tuple[int]]
+    unindexed: list[tuple[int]]
+
+
+def prepare_presentations(
+    ready: Preparing, pipeline: Pipeline, shown: Sequence[tuple[int, str, str, int, Presentation | None]]
+) -> Showing:
+    """Make cards and documents ready; rows are (item, kind, key, revision, presentation)."""
     cards, gone, documents, unindexed = [], [], [], []
     for item, kind, key, revision, presentation in shown:
         if presentation is None:
             gone.append((item,))
             unindexed.append((item,))
             continue
-        cards.append(_card(pipeline, item, revision, version, presentation))
+        cards.append(_card(pipeline, item, revision, presentation))
         if presentation.document is None:
             unindexed.append((item,))
         else:
             documents.append((item, kind, key, presentation.document))
-    _drop_documents(tx, unindexed)
-    _put_documents(tx, pipeline.name, documents)
-    written = tx.change("put_card", cards) if cards else 0
-    if gone:
-        written += len(tx.many("drop_card", gone))
-    count_writes(tx, pipeline.name, written)
+    return Showing(
+        pipeline.name,
+        ready.prepare("put_card", cards),
+        _prepare_documents(ready, pipeline.name, documents),
+        gone,
+        unindexed,
+    )
+
+
+def write_presentations(tx: Tx, showing: Showing) -> int:
+    """Write or withdraw cards and documents; return the writes."""
+    version = bump(tx, showing.pipeline)
+    _drop_documents(tx, showing.unindexed)
+    for batch in showing.documents:
+        tx.write(batch)
+    written = tx.write(showing.cards, version=version)
+    if showing.gone:
+        written += len(tx.many("drop_card", showing.gone))
+    count_writes(tx, showing.pipeline, written)
     return written
 
 
-def _card(pipeline: Pipeline, item: int, revision: int, version: int, shown: Presentation) -> tuple[Any, ...]:
+def put_presentations(
+    tx: Tx, pipeline: Pipeline, shown: Sequence[tuple[int, str, str, int, Presentation | None]]
+) -> int:
+    """Write or withdraw cards and documents at once."""
+    return write_presentations(tx, prepare_presentations(tx, pipeline, shown))
+
+
+def _card(pipeline: Pipeline, item: int, revision: int, shown: Presentation) -> tuple[Any, ...]:
     key = shelf_key(pipeline, shown)
-    return (item, pipeline.name, key, shown.collection, shown.sort, _encode(shown.card), revision, version, None)
+    return (item, pipeline.name, key, shown.collection, shown.sort, _encode(shown.card), revision, None)
 
 
-def _put_documents(tx: Tx, pipeline: str, documents: list[tuple[int, str, str, Document]]) -> None:
-    if not documents:
-        return
+def _prepare_documents(
+    ready: Preparing, pipeline: str, documents: list[tuple[int, str, str, Document]]
+) -> tuple[Batch, ...]:
     rows: list[tuple[Any, ...]] = []
     texts: list[tuple[Any, ...]] = []
     for item, kind, key, d in documents:
@@ -66,17 +97,20 @@ def _put_documents(tx: Tx, pipeline: str, documents: list[tuple[int, str, str, D
             (item, pipeline, kind, key, _bare(d.author), _bare(d.type), d.score, d.time_ms, _bare(d.url), attributes)
         )
         texts.append((item, clean(d.title), clean(d.text)))
-    write_documents(tx, rows, texts)
+    return prepare_documents(ready, rows, texts)
 
 
-def write_documents(tx: Tx, rows: Sequence[tuple[Any, ...]], texts: Sequence[tuple[Any, ...]]) -> None:
-    """Write documents as they are kept: attributes by id, and (id, title, text) beside them."""
-    if _is_sqlite(tx):
-        tx.many("put_text", texts)
-        tx.many("put_document", rows)
-        return
+def prepare_documents(
+    ready: Preparing, rows: Sequence[tuple[Any, ...]], texts: Sequence[tuple[Any, ...]]
+) -> tuple[Batch, ...]:
+    """Make documents ready as they are kept: attributes by id, and (id, title, text) beside them."""
+    if not rows:
+        return ()
+    if ready.dialect == "sqlite":
+        return ready.prepare("put_text", texts), ready.prepare("put_document", rows)
     spoken = [(" ".join(words(h[:TITLE_CHARS_MAX])), " ".join(words(t[:TEXT_CHARS_MAX]))) for _, h, t in texts]
-    tx.many("put_document", [(*row, *text[1:], *said) for row, text, said in zip(rows, texts, spoken, strict=True)])
+    whole = [(*row, *text[1:], *said) for row, text, said in zip(rows, texts, spoken, strict=True)]
+    return (ready.prepare("put_document", whole),)
 
 
 def _bare(text: str | None) -> str | None:
@@ -101,7 +135,7 @@ def _drop_documents(tx: Tx, items: list[tuple[int]]) -> None:
     if not items:
         return
     dropped = tx.many("drop_document", items)
-    if dropped and _is_sqlite(tx):
+    if dropped and tx.dialect == "sqlite":
         tx.many("drop_text", dropped)
 
 
@@ -132,9 +166,9 @@ def put_first_cards(tx: Tx, pipeline: Pipeline, born: Sequence[tuple[int, Findin
     for item, finding in dict(born).items():
         shown = _first_presentation(pipeline, finding)
         if shown is not None:
-            cards.append(_card(pipeline, item, 0, version, shown))
+            cards.append(_card(pipeline, item, 0, shown))
             entries.append((shown.id, shown.sort))
-    written = tx.change("put_card", cards) if cards else 0
+    written = tx.write(tx.prepare("put_card", cards), version=version)
     written += update_id_index(tx, pipeline, entries, version)
     count_writes(tx, pipeline.name, written)
 
@@ -198,7 +232,3 @@ def count_writes(tx: Tx, pipeline: str, written: int) -> None:
 def clean(text: str) -> str:
     """Drop what neither database's full text can hold."""
     return text.replace("\0", " ").encode("utf-8", "replace").decode("utf-8") if text else ""
-
-
-def _is_sqlite(tx: Tx) -> bool:
-    return type(tx).__name__ == "SqliteTx"

@@ -15,8 +15,8 @@ import apsw
 
 from tidings.model.clock import SystemClock
 from tidings.model.errors import Misconfigured, StoreUnavailable
-from tidings.store.database import Durability, Row, Tx
-from tidings.store.statements import WIDE, Statement, load
+from tidings.store.database import Batch, Durability, Row, Tx
+from tidings.store.statements import WIDE, load
 
 OLDEST_SAFE = (3, 51, 3)
 """Older ones carry the WAL-reset bug, which can corrupt the file."""
@@ -31,8 +31,17 @@ def _wait_for_turn(tries: int) -> bool:
     return tries < WAITS_MAX
 
 
+def prepare(name: str, rows: Sequence[Sequence[Any]]) -> Batch:
+    """Put the values of many rows one after the other, as wide statements want them; the rest stay rows."""
+    wide = len(rows) - len(rows) % WIDE if load("sqlite")[name].wide else 0
+    chunks = [tuple(chain.from_iterable(rows[start : start + WIDE])) for start in range(0, wide, WIDE)]
+    return Batch(name, len(rows), (chunks, rows[wide:]))
+
+
 class SqliteTx:
     """A transaction on one connection."""
+
+    dialect: Literal["sqlite"] = "sqlite"
 
     def __init__(self, connection: apsw.Connection, now_ms: Callable[[], int] = _CLOCK.now_ms) -> None:
         self.connection = connection
@@ -61,33 +70,37 @@ class SqliteTx:
         """Run a batch statement once for each row; return all it returned, in order. Time stands still meanwhile."""
         statement = self._statements[name]
         if statement.is_silent:
-            self._write(statement, list(rows))
+            self.write(prepare(name, list(rows)))
             return []
         if statement.takes_now:
             now = (self._now_ms(),)
             rows = [(*row, *now) for row in rows]
         return list(self.connection.executemany(statement.text, rows))
 
-    def change(self, name: str, /, rows: Sequence[Sequence[Any]]) -> int:
-        """Run a batch statement without what it returns, and count the rows it changed."""
+    def prepare(self, name: str, /, rows: Sequence[Sequence[Any]]) -> Batch:
+        """Make rows ready."""
+        return prepare(name, rows)
+
+    def write(self, batch: Batch, /, **shared: Any) -> int:
+        """Run a batch without what it returns, and count the rows it changed."""
+        statement = self._statements[batch.name]
+        tail = tuple(shared[name] for name in statement.shared)
+        if statement.takes_now:
+            tail += (self._now_ms(),)
         before = self.connection.total_changes()
-        self._write(self._statements[name], rows)
+        wide, rest = batch.values
+        for values in wide:
+            self.connection.execute(statement.wide, values + tail)
+        if rest:
+            self.connection.executemany(statement.silent, [(*row, *tail) for row in rest])
         return self.connection.total_changes() - before
 
-    def changes_all(self, name: str, /, rows: Sequence[Sequence[Any]]) -> bool:
-        """Run a batch statement if it changes a row for each; else do nothing."""
+    def changes_all(self, batch: Batch, /) -> bool:
+        """Run a batch if it changes a row for each; else do nothing."""
         self.connection.execute("SAVEPOINT every")
-        has_changed_all = self.change(name, rows) == len(rows)
+        has_changed_all = self.write(batch) == batch.count
         self.connection.execute("RELEASE every" if has_changed_all else "ROLLBACK TO every; RELEASE every")
         return has_changed_all
-
-    def _write(self, statement: Statement, rows: Sequence[Sequence[Any]]) -> None:
-        now = (self._now_ms(),) if statement.takes_now else ()
-        wide = len(rows) - len(rows) % WIDE if statement.wide else 0
-        for start in range(0, wide, WIDE):
-            self.connection.execute(statement.wide, (*chain.from_iterable(rows[start : start + WIDE]), *now))
-        if wide < len(rows):
-            self.connection.executemany(statement.silent, [(*row, *now) for row in rows[wide:]])
 
     def sql(self, text: str, values: Mapping[str, Any]) -> list[Row]:
         """Run composed SQL with bound values."""
@@ -136,6 +149,10 @@ class SqliteDatabase:
 
     def _now_ms(self, *_: Any) -> int:
         return time.time_ns() // 1_000_000 + self._offset_ms
+
+    def prepare(self, name: str, /, rows: Sequence[Sequence[Any]]) -> Batch:
+        """Make rows ready."""
+        return prepare(name, rows)
 
     def now_ms(self) -> int:
         """Return the clock, which is this machine's."""

@@ -9,6 +9,7 @@ from importlib import resources
 
 _NAME = re.compile(r"^-- name: (\w+)\s*$", re.MULTILINE)
 _PARAMS = re.compile(r"^-- params: (.+)$", re.MULTILINE)
+_SHARED = re.compile(r"^-- shared: (.+)$", re.MULTILINE)
 _PARAMETER = re.compile(r"(?<![:\w]):([a-z][a-z_0-9]*)")
 _NOW = "tidings_now()"
 _INSERT = re.compile(r"(INSERT INTO .*?\bVALUES\s+)(\(.*?\))(?=\nON CONFLICT|\Z)(.*)", re.DOTALL)
@@ -25,6 +26,8 @@ class Statement:
     name: str
     text: str
     params: tuple[str, ...]
+    shared: tuple[str, ...] = ()
+    """Values that are the same for all rows of a batch, and known only when it is written."""
     takes_now: bool = False
     """The clock is bound as the last value: asking it for every row of a batch costs a seventh of the settle."""
     silent: str = ""
@@ -54,15 +57,17 @@ def _statement(name: str, body: str, dialect: str) -> Statement:
     header = _PARAMS.search(body)
     text = re.sub(r"^--.*$\n?", "", body, flags=re.MULTILINE).strip().rstrip(";")
     params = tuple(header[1].split()) if header else tuple(dict.fromkeys(_PARAMETER.findall(text)))
+    found = _SHARED.search(body)
+    shared = tuple(found[1].split()) if found else ()
     if dialect == "sqlite":
-        numbers = {param: f"?{number}" for number, param in enumerate(params, 1)}
+        numbers = {param: f"?{number}" for number, param in enumerate(params + shared, 1)}
         text = _PARAMETER.sub(lambda m: numbers[m[1]], text)
         takes_now = _NOW in text
-        text = text.replace(_NOW, f"?{len(params) + 1}")
+        text = text.replace(_NOW, f"?{len(numbers) + 1}")
         silent = _silent(text)
-        return Statement(name, text, params, takes_now, silent, _wide(silent, len(params)) if header else "")
+        return Statement(name, text, params, shared, takes_now, silent, _wide(silent, len(params)) if header else "")
     text = _PARAMETER.sub(r"%(\1)s", text.replace("%", "%%"))
-    return Statement(name, text, params, silent=_silent(text))
+    return Statement(name, text, params, shared, silent=_silent(text))
 
 
 def _silent(text: str) -> str:
@@ -70,7 +75,7 @@ def _silent(text: str) -> str:
 
 
 def _wide(text: str, width: int) -> str:
-    """Write an INSERT for WIDE rows, whose values follow each other; the clock, if it is asked, comes last.
+    """Write an INSERT for WIDE rows, whose values follow each other; what they share, and the clock, come last.
 
     The full text is written with INSERT OR REPLACE, one row at a time: it would be flushed after every wide statement.
     """
@@ -81,7 +86,7 @@ def _wide(text: str, width: int) -> str:
     def shifted(row: int) -> str:
         def number(match: re.Match[str]) -> str:
             own = int(match[1])
-            return f"?{own + row * width if own <= width else WIDE * width + 1}"
+            return f"?{own + row * width if own <= width else own + (WIDE - 1) * width}"
 
         return _NUMBER.sub(number, parts[2])
 

@@ -410,7 +410,8 @@ ORDER BY depth, parent, position IS NULL, position, length(ref), ref LIMIT :limi
 
 -- name: put_card
 -- A card is written only if it changed and is not older than what is there.
--- params: id pipeline key collection sort value revision version expires_at
+-- params: id pipeline key collection sort value revision expires_at
+-- shared: version
 INSERT INTO shelf (id, pipeline, key, collection, sort, value, revision, version, written_at, expires_at)
 VALUES (:id, :pipeline, :key, :collection, :sort, :value, :revision, :version, tidings_now(), :expires_at)
 ON CONFLICT (id) DO UPDATE

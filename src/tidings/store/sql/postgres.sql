@@ -292,11 +292,12 @@ DELETE FROM links USING unnest(:pipeline::text[], :ref::text[]) AS v (p, r)
 WHERE pipeline = v.p AND parent = v.r AND said_by = 0;
 
 -- name: put_card
--- params: id pipeline key collection sort value revision version expires_at
+-- params: id pipeline key collection sort value revision expires_at
+-- shared: version
 INSERT INTO shelf (id, pipeline, key, collection, sort, value, revision, version, written_at, expires_at)
-SELECT i, p, k, c, s, b, r, v, (SELECT tidings_now()), e
+SELECT i, p, k, c, s, b, r, :version::bigint, (SELECT tidings_now()), e
 FROM unnest(:id::bigint[], :pipeline::text[], :key::text[], :collection::text[], :sort::bigint[], :value::bytea[],
-    :revision::bigint[], :version::bigint[], :expires_at::bigint[]) AS u (i, p, k, c, s, b, r, v, e)
+    :revision::bigint[], :expires_at::bigint[]) AS u (i, p, k, c, s, b, r, e)
 ON CONFLICT (id) DO UPDATE
 SET key = excluded.key, collection = excluded.collection, sort = excluded.sort, value = excluded.value,
     revision = excluded.revision, version = excluded.version, written_at = excluded.written_at, expires_at = excluded.expires_at

@@ -1,11 +1,8 @@
 -- What SQLite does differently, and why.
 
 -- name: draw_item_ids
--- The next ids, from where SQLite remembers the last; nobody else draws while this transaction writes.
-WITH RECURSIVE numbers (n) AS (
-    SELECT 1 + coalesce((SELECT seq FROM sqlite_sequence WHERE name = 'items'), 0)
-    UNION ALL SELECT n + 1 FROM numbers LIMIT :count)
-SELECT n FROM numbers;
+-- The last of the ids drawn, from where SQLite remembers it; the others are those before.
+UPDATE sqlite_sequence SET seq = seq + :count WHERE name = 'items' RETURNING seq;
 
 -- name: put_document
 -- The full text lives in a virtual table beside the attributes.

@@ -9,3 +9,6 @@ CREATE INDEX aheads_in_order ON aheads (pipeline, through);
 
 -- Bulk gives way to what is more urgent.
 CREATE INDEX intake_urgent ON intake (pipeline, id) WHERE priority < 2;
+
+-- Ids of items that are not born yet are drawn here.
+INSERT INTO sqlite_sequence (name, seq) SELECT 'items', 0 WHERE NOT EXISTS (SELECT 1 FROM sqlite_sequence WHERE name = 'items');
