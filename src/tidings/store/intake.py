@@ -176,7 +176,10 @@ class IntakeLog:
         return replace(merged, born=merged.born + born, ran=born)
 
     def _arrivals(self, tx: Tx, pipeline: str, after: int, limit: int, through: int | None = None) -> list[Arrival]:
-        rows = tx.all("unmerged_findings", pipeline=pipeline, checkpoint=after, limit=limit, bytes=BATCH_BYTES)
+        asked = {"pipeline": pipeline, "checkpoint": after}
+        while limit > 1 and (size := tx.one("size_of_findings", **asked, limit=limit)) and size[0] > BATCH_BYTES:
+            limit //= 2
+        rows = tx.all("unmerged_findings", **asked, limit=limit)
         return [
             Arrival(Finding(pipeline, k, y, f, bytes(p), r), n)
             for n, k, y, f, r, p in rows

@@ -64,14 +64,14 @@ SET mark = coalesce(excluded.mark, cursors.mark), completed_runs = cursors.compl
 SELECT cursor, mark, completed_runs FROM cursors WHERE source = :source;
 
 -- name: unmerged_findings
--- The next findings behind the checkpoint, in log order; no more of them than memory is meant to hold, but one at least.
-SELECT id, kind, key, fingerprint, priority, payload FROM (
-    SELECT id, kind, key, fingerprint, priority, payload,
-        sum(length(payload)) OVER (ORDER BY id) - length(payload) AS size_before
-    FROM (
-        SELECT id, kind, key, fingerprint, priority, payload FROM intake
-        WHERE pipeline = :pipeline AND id > :checkpoint ORDER BY id LIMIT :limit) AS next_ones
-) AS sized WHERE size_before < :bytes ORDER BY id;
+-- The next findings behind the checkpoint, in log order.
+SELECT id, kind, key, fingerprint, priority, payload FROM intake
+WHERE pipeline = :pipeline AND id > :checkpoint ORDER BY id LIMIT :limit;
+
+-- name: size_of_findings
+-- What the next findings would take in memory.
+SELECT coalesce(sum(length(payload)), 0) FROM (
+    SELECT payload FROM intake WHERE pipeline = :pipeline AND id > :checkpoint ORDER BY id LIMIT :limit) AS next_ones;
 
 -- name: count_unmerged
 SELECT count(*) FROM intake WHERE pipeline = :pipeline AND id > :checkpoint;
