@@ -92,12 +92,12 @@ def prepare(ready: Preparing, pipeline: Pipeline, ahead: Ahead, settlements: Seq
         frozenset(place for _, place, _ in ran),
         ready.prepare("insert_run_item", [_item_row(s, place, finding) for s, place, finding in ran]),
         (
-            ready.prepare("put_body", [(s.id, 1, s.body or finding.payload) for s, _, finding in ran]),
+            ready.prepare("put_body", [(s.id, 1, s.body or f.payload) for s, _, f in ran], is_fresh=True),
             ready.prepare("insert_journal", births),
             ready.prepare("insert_journal", [journal_row(s) for s in settlements]),
             ready.prepare("insert_link", links),
         ),
-        prepare_presentations(ready, pipeline, [shown_row(s) for s in settlements if s.presents]),
+        prepare_presentations(ready, pipeline, [shown_row(s) for s in settlements if s.presents], are_fresh=True),
     )
 
 

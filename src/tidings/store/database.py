@@ -24,6 +24,8 @@ class Batch:
     name: str
     count: int
     values: Any
+    is_fresh: bool = False
+    """None of the rows can be there yet."""
 
 
 class Preparing(Protocol):
@@ -34,7 +36,7 @@ class Preparing(Protocol):
         """Which database it is for."""
         ...
 
-    def prepare(self, name: str, /, rows: Sequence[Sequence[Any]]) -> Batch:
+    def prepare(self, name: str, /, rows: Sequence[Sequence[Any]], *, is_fresh: bool = False) -> Batch:
         """Make rows ready, ordered as the statement's `params` line says."""
         ...
 

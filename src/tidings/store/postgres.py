@@ -44,11 +44,12 @@ def _element(value: Any) -> str:
     return f'"\\\\x{value.hex()}"' if isinstance(value, bytes) else str(value)
 
 
-def prepare(name: str, rows: Sequence[Sequence[Any]]) -> Batch:
+def prepare(name: str, rows: Sequence[Sequence[Any]], is_fresh: bool = False) -> Batch:
     """Write the columns of the rows as arrays."""
     columns = zip(*rows, strict=True)
     params = load("postgres")[name].params if rows else ()
-    return Batch(name, len(rows), {param: array(column) for param, column in zip(params, columns, strict=True)})
+    values = {param: array(column) for param, column in zip(params, columns, strict=True)}
+    return Batch(name, len(rows), values, is_fresh)
 
 
 class PostgresTx:
@@ -84,15 +85,17 @@ class PostgresTx:
         cursor = self.connection.execute(statement.text, batch.values)
         return [] if statement.is_silent else cursor.fetchall()
 
-    def prepare(self, name: str, /, rows: Sequence[Sequence[Any]]) -> Batch:
+    def prepare(self, name: str, /, rows: Sequence[Sequence[Any]], *, is_fresh: bool = False) -> Batch:
         """Make rows ready."""
-        return prepare(name, rows)
+        return prepare(name, rows, is_fresh)
 
     def write(self, batch: Batch, /, **shared: Any) -> int:
         """Run a batch without what it returns, and count the rows it changed."""
         if not batch.count:
             return 0
-        return self.connection.execute(self._statements[batch.name].silent, batch.values | shared).rowcount
+        statement = self._statements[batch.name]
+        text = statement.fresh if batch.is_fresh else statement.silent
+        return self.connection.execute(text, batch.values | shared).rowcount
 
     def changes_all(self, batch: Batch, /) -> bool:
         """Run a batch if it changes a row for each; else do nothing."""
@@ -156,9 +159,9 @@ class PostgresDatabase:
     def _set_offset(self, connection: psycopg.Connection[Row]) -> None:
         connection.execute("SELECT set_config('tidings.clock_offset_ms', %s, false)", [str(self._offset_ms)])
 
-    def prepare(self, name: str, /, rows: Sequence[Sequence[Any]]) -> Batch:
+    def prepare(self, name: str, /, rows: Sequence[Sequence[Any]], *, is_fresh: bool = False) -> Batch:
         """Make rows ready."""
-        return prepare(name, rows)
+        return prepare(name, rows, is_fresh)
 
     def now_ms(self) -> int:
         """Return the server's clock: ours, corrected by a difference that is measured once a minute."""

@@ -38,9 +38,16 @@ class Showing:
 
 
 def prepare_presentations(
-    ready: Preparing, pipeline: Pipeline, shown: Sequence[tuple[int, str, str, int, Presentation | None]]
+    ready: Preparing,
+    pipeline: Pipeline,
+    shown: Sequence[tuple[int, str, str, int, Presentation | None]],
+    *,
+    are_fresh: bool = False,
 ) -> Showing:
-    """Make cards and documents ready; rows are (item, kind, key, revision, presentation)."""
+    """Make cards and documents ready; rows are (item, kind, key, revision, presentation).
+
+    Of items that are fresh nothing was ever shown.
+    """
     cards, gone, documents, unindexed = [], [], [], []
     for item, kind, key, revision, presentation in shown:
         if presentation is None:
@@ -54,10 +61,10 @@ def prepare_presentations(
             documents.append((item, kind, key, presentation.document))
     return Showing(
         pipeline.name,
-        ready.prepare("put_card", cards),
-        _prepare_documents(ready, pipeline.name, documents),
-        gone,
-        unindexed,
+        ready.prepare("put_card", cards, is_fresh=are_fresh),
+        _prepare_documents(ready, pipeline.name, documents, are_fresh),
+        [] if are_fresh else gone,
+        [] if are_fresh else unindexed,
     )
 
 
@@ -87,7 +94,7 @@ def _card(pipeline: Pipeline, item: int, revision: int, shown: Presentation) -> 
 
 
 def _prepare_documents(
-    ready: Preparing, pipeline: str, documents: list[tuple[int, str, str, Document]]
+    ready: Preparing, pipeline: str, documents: list[tuple[int, str, str, Document]], are_fresh: bool
 ) -> tuple[Batch, ...]:
     rows: list[tuple[Any, ...]] = []
     texts: list[tuple[Any, ...]] = []
@@ -97,20 +104,23 @@ def _prepare_documents(
             (item, pipeline, kind, key, _bare(d.author), _bare(d.type), d.score, d.time_ms, _bare(d.url), attributes)
         )
         texts.append((item, clean(d.title), clean(d.text)))
-    return prepare_documents(ready, rows, texts)
+    return prepare_documents(ready, rows, texts, are_fresh=are_fresh)
 
 
 def prepare_documents(
-    ready: Preparing, rows: Sequence[tuple[Any, ...]], texts: Sequence[tuple[Any, ...]]
+    ready: Preparing, rows: Sequence[tuple[Any, ...]], texts: Sequence[tuple[Any, ...]], *, are_fresh: bool = False
 ) -> tuple[Batch, ...]:
     """Make documents ready as they are kept: attributes by id, and (id, title, text) beside them."""
     if not rows:
         return ()
     if ready.dialect == "sqlite":
-        return ready.prepare("put_text", texts), ready.prepare("put_document", rows)
+        return (
+            ready.prepare("put_text", texts, is_fresh=are_fresh),
+            ready.prepare("put_document", rows, is_fresh=are_fresh),
+        )
     spoken = [(" ".join(words(h[:TITLE_CHARS_MAX])), " ".join(words(t[:TEXT_CHARS_MAX]))) for _, h, t in texts]
     whole = [(*row, *text[1:], *said) for row, text, said in zip(rows, texts, spoken, strict=True)]
-    return (ready.prepare("put_document", whole),)
+    return (ready.prepare("put_document", whole, is_fresh=are_fresh),)
 
 
 def _bare(text: str | None) -> str | None:
@@ -231,4 +241,6 @@ def count_writes(tx: Tx, pipeline: str, written: int) -> None:
 
 def clean(text: str) -> str:
     """Drop what neither database's full text can hold."""
+    if text.isascii() and "\0" not in text:
+        return text
     return text.replace("\0", " ").encode("utf-8", "replace").decode("utf-8") if text else ""

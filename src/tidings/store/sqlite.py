@@ -31,11 +31,11 @@ def _wait_for_turn(tries: int) -> bool:
     return tries < WAITS_MAX
 
 
-def prepare(name: str, rows: Sequence[Sequence[Any]]) -> Batch:
+def prepare(name: str, rows: Sequence[Sequence[Any]], is_fresh: bool = False) -> Batch:
     """Put the values of many rows one after the other, as wide statements want them; the rest stay rows."""
     wide = len(rows) - len(rows) % WIDE if load("sqlite")[name].wide else 0
     chunks = [tuple(chain.from_iterable(rows[start : start + WIDE])) for start in range(0, wide, WIDE)]
-    return Batch(name, len(rows), (chunks, rows[wide:]))
+    return Batch(name, len(rows), (chunks, rows[wide:]), is_fresh)
 
 
 class SqliteTx:
@@ -77,9 +77,9 @@ class SqliteTx:
             rows = [(*row, *now) for row in rows]
         return list(self.connection.executemany(statement.text, rows))
 
-    def prepare(self, name: str, /, rows: Sequence[Sequence[Any]]) -> Batch:
+    def prepare(self, name: str, /, rows: Sequence[Sequence[Any]], *, is_fresh: bool = False) -> Batch:
         """Make rows ready."""
-        return prepare(name, rows)
+        return prepare(name, rows, is_fresh)
 
     def write(self, batch: Batch, /, **shared: Any) -> int:
         """Run a batch without what it returns, and count the rows it changed."""
@@ -90,9 +90,10 @@ class SqliteTx:
         before = self.connection.total_changes()
         wide, rest = batch.values
         for values in wide:
-            self.connection.execute(statement.wide, values + tail)
+            self.connection.execute(statement.fresh_wide if batch.is_fresh else statement.wide, values + tail)
         if rest:
-            self.connection.executemany(statement.silent, [(*row, *tail) for row in rest])
+            text = statement.fresh if batch.is_fresh else statement.silent
+            self.connection.executemany(text, [(*row, *tail) for row in rest])
         return self.connection.total_changes() - before
 
     def changes_all(self, batch: Batch, /) -> bool:
@@ -150,9 +151,9 @@ class SqliteDatabase:
     def _now_ms(self, *_: Any) -> int:
         return time.time_ns() // 1_000_000 + self._offset_ms
 
-    def prepare(self, name: str, /, rows: Sequence[Sequence[Any]]) -> Batch:
+    def prepare(self, name: str, /, rows: Sequence[Sequence[Any]], *, is_fresh: bool = False) -> Batch:
         """Make rows ready."""
-        return prepare(name, rows)
+        return prepare(name, rows, is_fresh)
 
     def now_ms(self) -> int:
         """Return the clock, which is this machine's."""

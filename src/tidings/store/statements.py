@@ -34,6 +34,9 @@ class Statement:
     """The text without what it returns."""
     wide: str = ""
     """The silent text for WIDE rows at once, where SQLite can have one."""
+    fresh: str = ""
+    """The silent text for rows that cannot be there yet: looking for them costs more than writing them."""
+    fresh_wide: str = ""
 
     @property
     def is_silent(self) -> bool:
@@ -65,13 +68,19 @@ def _statement(name: str, body: str, dialect: str) -> Statement:
         takes_now = _NOW in text
         text = text.replace(_NOW, f"?{len(numbers) + 1}")
         silent = _silent(text)
-        return Statement(name, text, params, shared, takes_now, silent, _wide(silent, len(params)) if header else "")
+        wide = _wide(silent, len(params)) if header else ""
+        return Statement(name, text, params, shared, takes_now, silent, wide, _fresh(silent), _fresh(wide))
     text = _PARAMETER.sub(r"%(\1)s", text.replace("%", "%%"))
-    return Statement(name, text, params, shared, silent=_silent(text))
+    silent = _silent(text)
+    return Statement(name, text, params, shared, silent=silent, fresh=_fresh(silent))
 
 
 def _silent(text: str) -> str:
     return _RETURNING.split(text, maxsplit=1)[0]
+
+
+def _fresh(text: str) -> str:
+    return text.partition("\nON CONFLICT")[0].replace("INSERT OR REPLACE", "INSERT")
 
 
 def _wide(text: str, width: int) -> str:
