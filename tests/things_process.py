@@ -1,7 +1,7 @@
 """A real process over the example pipeline, to be raced and killed: `python -m tests.things_process ROLE URL [NUMBER]`.
 
 `update` appends a share of the findings in pages, trimming as it goes, and names what was acknowledged;
-`work` merges and processes until it is told to stop.
+`work` merges and processes until it is told to stop; `ahead` does, and runs new things before they are born.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import sys
 
 from tests.example import pipeline, thing
 from tidings.app import App, run_loops
-from tidings.process.worker import LANES
+from tidings.process.worker import LANES, Lane
 from tidings.wiring import Wiring
 
 PAGE = 20
@@ -33,10 +33,10 @@ async def main(role: str, url: str, first: int, count: int) -> None:
     """Play one role."""
     wiring = Wiring(
         database_url=url,
-        pipelines=(pipeline(fuse=False),),
+        pipelines=(pipeline(fuse=role == "ahead"),),
         durability="crash-safe",
         lease_seconds=LEASE_SECONDS,
-        lanes={"pure": LANES["pure"]},
+        lanes={"pure": Lane(concurrency=1, batch=5) if role == "ahead" else LANES["pure"]},
         intake_days=0,
         sweep_seconds=0.2,
     )

@@ -143,7 +143,8 @@ async def test_two_updaters_and_two_processors_race_and_lose_nothing(database_ur
     database.close()
 
 
-async def test_a_storm_of_kills_loses_nothing(database_url: str) -> None:
+@pytest.mark.parametrize("role", ["work", "ahead"])
+async def test_a_storm_of_kills_loses_nothing(database_url: str, role: str) -> None:
     database, store = store_of(database_url)
     keys = [f"k{number}" for number in range(STORM_ITEMS)]
     for start in range(0, STORM_ITEMS, 500):
@@ -151,7 +152,7 @@ async def test_a_storm_of_kills_loses_nothing(database_url: str) -> None:
     rng = random.Random(7)
     kills = 0
     async with contextlib.AsyncExitStack() as running:
-        workers = [await running.enter_async_context(started("work", database_url)) for _ in range(STORM_WORKERS)]
+        workers = [await running.enter_async_context(started(role, database_url)) for _ in range(STORM_WORKERS)]
         async with asyncio.timeout(SECONDS_MAX):
             while finished(store) < STORM_ITEMS or kills < STORM_KILLS:
                 await until(lambda: all(worker.owner for worker in workers))
@@ -161,7 +162,7 @@ async def test_a_storm_of_kills_loses_nothing(database_url: str) -> None:
                     workers[place].send(signal.SIGKILL)
                     await workers[place].ended()
                     kills += 1
-                    workers[place] = await running.enter_async_context(started("work", database_url))
+                    workers[place] = await running.enter_async_context(started(role, database_url))
                 else:
                     await asyncio.sleep(0.1)
                 _revive_poisoned(store)

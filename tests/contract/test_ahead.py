@@ -20,10 +20,10 @@ from tidings.model.pipeline import Pipeline
 from tidings.model.settlement import Ahead, Merged, Settlement
 from tidings.model.workflow import Transition, Work, Workflow
 from tidings.process.merger import Merger
-from tidings.store.ahead import LEASE_MS
 from tidings.store.intake import BATCH_BYTES
 
 OpenGround = Callable[..., Ground]
+RIGHT_SECONDS = 15
 
 
 def append(ground: Ground, *keys: str, **changes: Any) -> None:
@@ -111,7 +111,7 @@ def test_a_worker_that_vanished_leaves_its_batch_to_the_usual_way(open_ground: O
     assert other.store.intake.unmerged("example") == 3
 
     for ground in (gone, other):
-        ground.advance(seconds=LEASE_MS / 1000 + 1)
+        ground.advance(seconds=RIGHT_SECONDS + 1)
     merged, taken = other.store.intake.merge_ahead("example", limit=500)
 
     assert (merged.born, taken) == (2, None)
@@ -127,7 +127,7 @@ def test_a_worker_that_vanished_leaves_its_batch_to_the_usual_way(open_ground: O
 def test_a_slow_worker_writes_late_if_nobody_has_taken_over(ground: Ground) -> None:
     append(ground, "a")
     ahead = take(ground)
-    ground.advance(seconds=LEASE_MS / 1000 + 1)
+    ground.advance(seconds=RIGHT_SECONDS + 1)
 
     assert write(ground, ahead).born == 1
     assert ground.item("a").state == "shown"
@@ -140,7 +140,7 @@ def test_no_more_is_read_at_once_than_memory_is_meant_to_hold(ground: Ground) ->
     first = take(ground)
 
     assert [lease.key for lease in first.leases] == ["a"]
-    ground.advance(seconds=LEASE_MS / 1000 + 1)
+    ground.advance(seconds=RIGHT_SECONDS + 1)
     assert ground.merge().born == 4, "and nothing is passed over"
 
 
@@ -282,7 +282,7 @@ async def test_what_is_not_run_in_time_is_born_unrun(database_url: str) -> None:
                 active=active,
                 report=lambda settlements, now_ms: None,
                 batch=500,
-                run_seconds=0.1,
+                lease_seconds=0.3,
             )
             stop = asyncio.Event()
             running = asyncio.create_task(merging.run(stop))

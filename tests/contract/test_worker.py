@@ -560,7 +560,7 @@ async def test_the_worker_outlives_an_outage(database_url: str) -> None:
         record(engine, *(thing(str(n)) for n in range(5)))
         executor = FaultyExecutor(engine.app.executor)
         away = StoreUnavailable("the database is away")
-        executor.fail_before = [("merge_ahead", away), *[("claim", away)] * 3, ("settle", away)]
+        executor.fail_before = [("_merge_ahead", away), *[("claim", away)] * 3, ("settle", away)]
         await a_worker(engine, executor=executor).until_idle()
 
         assert executor.fail_before == []
@@ -571,7 +571,7 @@ async def test_the_loops_outlive_surprises(database_url: str) -> None:
     async with Engine(database_url, [example.pipeline(fuse=False)]) as engine:
         record(engine, *(thing(str(n)) for n in range(5)))
         executor = FaultyExecutor(engine.app.executor)
-        executor.fail_before = [("merge_ahead", RuntimeError("odd")), ("claim", RuntimeError("odd"))]
+        executor.fail_before = [("_merge_ahead", RuntimeError("odd")), ("claim", RuntimeError("odd"))]
         async with asyncio.timeout(20):
             await a_worker(engine, executor=executor).until_idle()
 

@@ -90,7 +90,7 @@ class Merging(Intake, Protocol):
         ...
 
     def merge_ahead(
-        self, pipeline: str, ran: Ahead | None = None, birth: Any = None, *, limit: int = 500
+        self, pipeline: str, ran: Ahead | None = None, birth: Any = None, *, limit: int = 500, lease_seconds: float = 15
     ) -> tuple[Merged, Ahead | None]:
         """Give birth to what was run ahead, then take the next findings: to be run ahead, or else merged at once.
 

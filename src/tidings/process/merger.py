@@ -19,7 +19,9 @@ MERGE = "merge"
 POLL_SECONDS = 1.0
 TURN_SECONDS = 0.002
 """How often to ask whether the batch before ours is written, where several workers run ahead."""
-RUN_SECONDS = 5.0
+LEASE_SECONDS_MAX = 15.0
+"""Short: while a right lasts, what comes after its batch is not written."""
+RUN_SHARE = 1 / 3
 """What of a batch is not run by then is born unrun, before the right to it is over."""
 GIVE_BACK_SECONDS = 2.0
 
@@ -52,8 +54,8 @@ class Merger:
         active: Callable[[], Awaitable[Sequence[str]]],
         report: Callable[[list[Settlement], int], None],
         batch: int,
+        lease_seconds: float,
         runs_ahead: bool = True,
-        run_seconds: float = RUN_SECONDS,
     ) -> None:
         self._intake = intake
         self._runner = runner
@@ -64,7 +66,7 @@ class Merger:
         self._report = report
         self._batch = batch
         self._runs_ahead = runs_ahead
-        self._run_seconds = run_seconds
+        self._lease_seconds = min(lease_seconds, LEASE_SECONDS_MAX)
         self._ahead: dict[str, _Batch] = {}
         """What of each pipeline is being run ahead, or was and is not written yet."""
         self._seldom = Seldom()
@@ -114,7 +116,7 @@ class Merger:
                 merged = await self._executor.write(self._intake.merge, name, limit)
                 self._tell(name, merged, None, [])
                 return merged.read
-            merged, taken = await self._executor.write(self._intake.merge_ahead, name, limit=limit)
+            merged, taken = await self._executor.write(self._merge_ahead, name, None, None, limit)
             self._tell(name, merged, None, [])
             self._start(name, taken)
             return merged.read + (taken is not None)
@@ -138,14 +140,17 @@ class Merger:
         return merged.read + (taken is not None)
 
     async def _try_to_write(self, ahead: Ahead, birth: Any, limit: int) -> tuple[Merged, Ahead | None]:
-        write, merge = self._executor.write, self._intake.merge_ahead
+        write = self._executor.write
         try:
-            return await write(merge, ahead.pipeline, ahead, birth, limit=limit)
+            return await write(self._merge_ahead, ahead.pipeline, ahead, birth, limit)
         except StoreUnavailable:
             raise  # once it is back, the same is tried again; if it was written after all, the token says so
         except Exception as error:  # noqa: BLE001  # one outcome must not hold up the others: each gets its own attempt
             self._seldom.event("running ahead failed", pipeline=ahead.pipeline, error=describe(error))
-            return await write(merge, ahead.pipeline, ahead, None, limit=limit)
+            return await write(self._merge_ahead, ahead.pipeline, ahead, None, limit)
+
+    def _merge_ahead(self, name: str, ahead: Ahead | None, birth: Any, limit: int) -> tuple[Merged, Ahead | None]:
+        return self._intake.merge_ahead(name, ahead, birth, limit=limit, lease_seconds=self._lease_seconds)
 
     def _start(self, name: str, ahead: Ahead | None) -> None:
         if ahead is not None:
@@ -153,12 +158,13 @@ class Merger:
             self._ahead[name] = _Batch(ahead, loop.run_in_executor(self._threads, self._run, ahead))
 
     def _run(self, ahead: Ahead) -> _Ran:
-        until = time.monotonic() + self._run_seconds
+        seconds = self._lease_seconds * RUN_SHARE
+        until = time.monotonic() + seconds
         settlements: list[Settlement] = []
         for lease in ahead.leases:
             if time.monotonic() > until:
                 break
-            settlement = self._runner.run_ahead(lease, self._run_seconds)
+            settlement = self._runner.run_ahead(lease, seconds)
             if settlement is not None:
                 settlements.append(settlement)
         return _Ran(settlements, self._intake.prepare(ahead, settlements))

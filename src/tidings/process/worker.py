@@ -101,6 +101,7 @@ class Worker:
             active=self._active_pipelines,
             report=self._report_ahead,
             batch=pure.batch,
+            lease_seconds=lease_seconds,
             runs_ahead=PURE in self._lanes and pure.rate_per_minute is None,
         )
         self._seldom = Seldom()

@@ -22,13 +22,13 @@ from tidings.store.effects import bear_children, journal_row, shown_row, trouble
 from tidings.store.links import link_rows
 from tidings.store.shelving import Showing, prepare_presentations, write_presentations
 
-LEASE_MS = 15_000
-"""Short: while it lasts, what comes after is not written."""
 TOKEN = 1
 """Whoever runs ahead has the first right to an item."""
 
 
-def take(tx: Tx, pipelines: Mapping[str, Pipeline], pipeline: str, arrivals: Sequence[Arrival]) -> Ahead | None:
+def take(
+    tx: Tx, pipelines: Mapping[str, Pipeline], pipeline: str, arrivals: Sequence[Arrival], lease_ms: int
+) -> Ahead | None:
     """Take the right to run what of a batch can be run ahead, if anything can."""
     declared = pipelines.get(pipeline)
     if declared is None or declared.first_cards:
@@ -37,10 +37,11 @@ def take(tx: Tx, pipelines: Mapping[str, Pipeline], pipeline: str, arrivals: Seq
     fresh = _fresh(tx, arrivals, starts)
     if not fresh:
         return None
-    row = tx.one("insert_ahead", pipeline=pipeline, through=arrivals[-1].intake_id, lease_ms=LEASE_MS)
+    row = tx.one("insert_ahead", pipeline=pipeline, through=arrivals[-1].intake_id, lease_ms=lease_ms)
     assert row is not None
     token, now = row
-    leases = [_lease(f, starts[f.kind], i, now) for (f, _), i in zip(fresh, _draw_ids(tx, len(fresh)), strict=True)]
+    ids, until = _draw_ids(tx, len(fresh)), now + lease_ms
+    leases = [_lease(f, starts[f.kind], item, now, until) for (f, _), item in zip(fresh, ids, strict=True)]
     places = [place for _, place in fresh]
     return Ahead(pipeline, token, list(arrivals), leases, places)
 
@@ -60,9 +61,9 @@ def _fresh(tx: Tx, arrivals: Sequence[Arrival], kinds: Mapping[str, str]) -> lis
     return [arrival for n, arrival in enumerate(fresh) if n not in known] if known else fresh
 
 
-def _lease(finding: Finding, state: str, item: int, now: int) -> Lease:
+def _lease(finding: Finding, state: str, item: int, now: int, until: int) -> Lease:
     return Lease(
-        item, finding.pipeline, finding.kind, finding.key, state, TOKEN, 1, 1, finding.priority, now, now + LEASE_MS,
+        item, finding.pipeline, finding.kind, finding.key, state, TOKEN, 1, 1, finding.priority, now, until,
         None, 0, now, finding.payload, None, PURE,
     )  # fmt: skip
 

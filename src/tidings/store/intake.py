@@ -120,7 +120,13 @@ class IntakeLog:
         return prepare(self._database, self._pipelines[ran.pipeline], ran, settlements)
 
     def merge_ahead(
-        self, pipeline: str, ran: Ahead | None = None, birth: Birth | None = None, *, limit: int = 500
+        self,
+        pipeline: str,
+        ran: Ahead | None = None,
+        birth: Birth | None = None,
+        *,
+        limit: int = 500,
+        lease_seconds: float = 15,
     ) -> tuple[Merged, Ahead | None]:
         """Give birth to what was run ahead, then take the next findings: to be run ahead, or else merged at once.
 
@@ -137,7 +143,7 @@ class IntakeLog:
             after = aheads[-1][1] if aheads else self.checkpoint(tx, pipeline)
             arrivals = self._arrivals(tx, pipeline, after, limit) if len(aheads) < AHEADS_MAX else []
             if arrivals and not self._gives_way(tx, pipeline, arrivals):
-                taken = take(tx, self._pipelines, pipeline, arrivals)
+                taken = take(tx, self._pipelines, pipeline, arrivals, round(lease_seconds * 1000))
                 if taken is not None:
                     return merged, taken
             return merged if aheads else merged + self._merge(tx, pipeline, after, arrivals), None
