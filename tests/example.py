@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
 from typing import Any
@@ -24,7 +25,7 @@ class Thing(msgspec.Struct, frozen=True, omit_defaults=True):
     id: str
     text: str = ""
     fate: str = ""
-    """fail, break, reject, postpone, refuse, die: what the second step does with it."""
+    """fail, break, reject, postpone, refuse, die, exit: what the second step does with it."""
     parent: str | None = None
     seen: int = 0
     failures: int = 0
@@ -47,6 +48,8 @@ def check(work: Work) -> Outcome:
     fate = work.body.fate
     if fate == "fail":
         raise Transient("the weather is bad")
+    if fate == "exit":
+        os._exit(9)
     if fate == "die":
         raise Permanent("this thing is beyond help")
     if fate == "break":

@@ -171,6 +171,28 @@ async def test_a_storm_of_kills_loses_nothing(database_url: str, role: str) -> N
     database.close()
 
 
+@pytest.mark.parametrize("role", ["work", "ahead"])
+async def test_a_thing_that_kills_its_worker_takes_no_other_with_it(database_url: str, role: str) -> None:
+    """The worker is started again each time it dies, as a supervisor does; in the end the culprit alone is buried."""
+    database, store = store_of(database_url)
+    innocent = [f"i{number}" for number in range(40)]
+    things = [thing(key) for key in innocent]
+    store.intake.append("example", [*things[:20], thing("culprit", fate="exit"), *things[20:]])
+    deaths = 0
+    async with contextlib.AsyncExitStack() as running, asyncio.timeout(SECONDS_MAX):
+        worker = await running.enter_async_context(started(role, database_url))
+        while finished(store) < len(innocent) or not store.desk.dead_letters():
+            if not worker.is_alive:
+                assert await worker.ended() == 9
+                deaths += 1
+                worker = await running.enter_async_context(started(role, database_url))
+            await asyncio.sleep(0.05)
+    (group,) = store.desk.dead_letters()
+    assert (group.cause, group.count) == ("poison", 1)
+    assert 3 <= deaths <= 4
+    database.close()
+
+
 def _revive_poisoned(store: Store) -> None:
     """An item that lost its worker three times is a dead letter, as designed; an operator brings it back."""
     store.desk.revive(pipeline="example", cause="poison", actor="test")

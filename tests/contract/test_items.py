@@ -735,3 +735,22 @@ def test_any_text_travels_in_a_batch(ground: Ground, key: str) -> None:
 
     assert ground.item(key).state == "shown"
     assert msgspec.json.decode(ground.card(key) or b"{}") == {"id": key, "text": key}
+
+
+def test_what_a_worker_vanished_with_is_claimed_alone_where_items_run_together(ground: Ground) -> None:
+    ground.record(*(thing(key) for key in "abc"))
+    assert len(ground.claim(10, together=True)) == 3
+    ground.advance(seconds=LEASE_SECONDS + 1)
+    ground.store.items.sweep()
+    ground.record(thing("new"), thing("newer"))
+
+    claims = [{lease.key for lease in ground.claim(10, together=True)} for _ in range(6)]
+
+    assert [len(keys) for keys in claims if keys] == [1, 2, 1, 1] or [len(keys) for keys in claims if keys] == [
+        2,
+        1,
+        1,
+        1,
+    ]
+    assert {"new", "newer"} in claims, "the others are not held up"
+    assert set().union(*claims) == {"a", "b", "c", "new", "newer"}

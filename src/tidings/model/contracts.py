@@ -107,9 +107,20 @@ class Items(Protocol):
     """The remembered items and who may act on them."""
 
     def claim(
-        self, pipeline: str, lane: str, limit: int, owner: str, lease_seconds: float, *, in_order: bool = False
+        self,
+        pipeline: str,
+        lane: str,
+        limit: int,
+        owner: str,
+        lease_seconds: float,
+        *,
+        in_order: bool = False,
+        together: bool = False,
     ) -> list[Lease]:
-        """Lease up to `limit` due items: by priority and newest first, with a share for the oldest; or all by age."""
+        """Lease up to `limit` due items: by priority and newest first, with a share for the oldest; or all by age.
+
+        Where items are run `together`, one whose worker vanished is leased alone.
+        """
         ...
 
     def heartbeat(self, leases: Sequence[tuple[int, int]], lease_seconds: float) -> set[int]:

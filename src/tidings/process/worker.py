@@ -235,7 +235,14 @@ class Worker:
         self._busy += 1
         try:
             leases = await self._executor.write(
-                self._items.claim, pipeline, lane, limit, self._owner, self._lease_seconds, in_order=in_order
+                self._items.claim,
+                pipeline,
+                lane,
+                limit,
+                self._owner,
+                self._lease_seconds,
+                in_order=in_order,
+                together=lane == PURE,
             )
             now = time.monotonic()
             for lease in leases:

@@ -29,19 +29,40 @@ class ItemStore:
         self._pipelines = pipelines
         self._on_work = on_work
         self._owed: dict[tuple[str, str], float] = {}
+        self._turns: dict[tuple[str, str], bool] = {}
 
     def claim(
-        self, pipeline: str, lane: str, limit: int, owner: str, lease_seconds: float, *, in_order: bool = False
+        self,
+        pipeline: str,
+        lane: str,
+        limit: int,
+        owner: str,
+        lease_seconds: float,
+        *,
+        in_order: bool = False,
+        together: bool = False,
     ) -> list[Lease]:
         """Lease up to `limit` due items: by priority and newest first, with a share for the oldest.
 
-        `in_order` leases by age alone, for lanes whose effects people see in a row.
+        `in_order` leases by age alone, for lanes whose effects people see in a row. `together` is for lanes that run
+        a batch as one: an item whose worker vanished is leased alone there, in every other turn, because it may be
+        what the worker died of.
         """
         share = self._oldest_share(pipeline, lane, limit)
-        asked = {"pipeline": pipeline, "lane": lane, "owner": owner, "lease_ms": round(lease_seconds * 1000)}
+        asked: dict[str, Any] = {
+            "pipeline": pipeline,
+            "lane": lane,
+            "owner": owner,
+            "lease_ms": round(lease_seconds * 1000),
+        }
         with self._database.transaction() as tx:
             if in_order:
                 return _leases(pipeline, lane, tx.all("claim_in_order", **asked, limit=limit))
+            if together and self._is_suspects_turn(pipeline, lane) and limit:
+                suspects = tx.all("claim_suspect", **asked, limit=1)
+                if suspects:
+                    return _leases(pipeline, lane, suspects)
+            asked["lost_max"] = 0 if together else LOST_LEASES_MAX
             rows: list[Row] = []
             for priority in PRIORITIES:
                 wanted = limit - share - len(rows)
@@ -52,6 +73,10 @@ class ItemStore:
                     if len(rows) < limit:
                         rows += tx.all("claim_oldest_items", **asked, priority=priority, limit=limit - len(rows))
             return _leases(pipeline, lane, rows)
+
+    def _is_suspects_turn(self, pipeline: str, lane: str) -> bool:
+        self._turns[pipeline, lane] = turn = not self._turns.get((pipeline, lane), False)
+        return turn
 
     def _oldest_share(self, pipeline: str, lane: str, limit: int) -> int:
         """Return how many of a claim go to the oldest; what small claims cannot give is owed to the next ones."""

@@ -167,7 +167,7 @@ FROM journal WHERE item = :item ORDER BY id LIMIT :limit;
 WITH due AS MATERIALIZED (
     SELECT id FROM items
     WHERE pipeline = :pipeline AND lane = :lane AND priority = :priority
-        AND due_at <= tidings_now() AND due_at IS NOT NULL AND lease_until IS NULL
+        AND due_at <= tidings_now() AND due_at IS NOT NULL AND lease_until IS NULL AND lost_leases <= :lost_max
     ORDER BY due_at DESC, id DESC
     LIMIT :limit
 )
@@ -186,7 +186,7 @@ RETURNING items.id, kind, key, state, lease_token, attempts, revision, priority,
 WITH due AS MATERIALIZED (
     SELECT id FROM items
     WHERE pipeline = :pipeline AND lane = :lane AND priority = :priority
-        AND due_at <= tidings_now() AND due_at IS NOT NULL AND lease_until IS NULL
+        AND due_at <= tidings_now() AND due_at IS NOT NULL AND lease_until IS NULL AND lost_leases <= :lost_max
     ORDER BY due_at, id
     LIMIT :limit
 )
@@ -206,6 +206,25 @@ WITH due AS MATERIALIZED (
     SELECT id FROM items
     WHERE pipeline = :pipeline AND lane = :lane
         AND due_at <= tidings_now() AND due_at IS NOT NULL AND lease_until IS NULL
+    ORDER BY due_at, id
+    LIMIT :limit
+)
+UPDATE items
+SET lease_owner = :owner, lease_token = lease_token + 1, lease_until = tidings_now() + :lease_ms, attempts = attempts + 1
+FROM due
+WHERE items.id = due.id
+RETURNING items.id, kind, key, state, lease_token, attempts, revision, priority, tidings_now(), lease_until,
+    failing_since, lost_leases, state_since, accepted_revision,
+    (SELECT body FROM bodies WHERE item = items.id AND bodies.revision = items.revision),
+    (SELECT body FROM bodies WHERE item = items.id AND bodies.revision = items.accepted_revision
+        AND items.accepted_revision <> items.revision);
+
+-- name: claim_suspect
+-- Lease what a worker vanished with, a few at a time.
+WITH due AS MATERIALIZED (
+    SELECT id FROM items
+    WHERE pipeline = :pipeline AND lane = :lane
+        AND due_at <= tidings_now() AND due_at IS NOT NULL AND lease_until IS NULL AND lost_leases > 0
     ORDER BY due_at, id
     LIMIT :limit
 )

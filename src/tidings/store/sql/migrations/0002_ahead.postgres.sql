@@ -7,6 +7,10 @@ CREATE TABLE aheads (
 );
 CREATE INDEX aheads_in_order ON aheads (pipeline, through);
 
+-- What a worker vanished with is tried alone: the index holds nothing else.
+CREATE INDEX items_suspect ON items (pipeline, lane, due_at, id)
+    WHERE lost_leases > 0 AND due_at IS NOT NULL AND lease_until IS NULL;
+
 -- Bulk gives way to what is more urgent.
 CREATE INDEX intake_urgent ON intake (pipeline, id) WHERE priority < 2;
 
