@@ -245,6 +245,14 @@ async def test_copies_in_one_file_end_as_if_each_had_been_uploaded_alone(engine)
     assert (engine.card("items", "1")["score"], engine.card("items", "1")["text"]) == (9, "second")
 
 
+async def test_a_comment_is_listed_by_its_words_and_not_by_its_markup(engine):
+    upload(engine, [a_story(1, kids=[2]), a_comment(2, 1, text="<p>It&#x27;s <i>so</i> simple")])
+    await engine.work_until_idle()
+
+    titles = {row.key: row.title for row in engine.desk.items(pipeline="hacker_news")}
+    assert titles["2"] == "It's so simple"
+
+
 async def test_a_deleted_item_is_withdrawn_from_shelf_and_search(engine):
     upload(engine, [a_story(1, kids=[2]), a_comment(2, 1, text="a regrettable confession", kids=[3]), a_comment(3, 2)])
     await engine.work_until_idle()

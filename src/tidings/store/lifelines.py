@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
+from html import unescape
 from typing import Any
 
 import msgspec
@@ -19,6 +21,7 @@ _LIST_FIELDS = (
     "i.id, i.pipeline, i.kind, i.key, i.state, i.standing, i.attempts, i.due_at, i.lease_until, i.last_error, i.cause, "
     "i.revision, i.created_at, i.changed_at, b.body"
 )
+_TAG = re.compile("<[^>]*>")
 
 
 class Lifelines:
@@ -120,10 +123,10 @@ class Lifelines:
         if item.lease_until is not None:
             return f"A worker holds it until {rfc3339(item.lease_until)}."
         if item.standing == "dead":
-            cause = item.cause or "no cause noted"
+            cause = (item.cause or "no cause noted").rstrip(".")
             return f"It is a dead letter: {cause}. `tidings dead revive {item.id}` brings it back."
         if item.standing == "rejected":
-            return f"It was rejected on purpose: {item.cause}."
+            return f"It was rejected on purpose: {(item.cause or 'no cause noted').rstrip('.')}."
         names = " or ".join(t.name for t in workflow.next_from(item.state))
         if item.due_at is not None:
             parked = "It is parked; next try" if item.standing == "parked" else "Next:"
@@ -183,5 +186,7 @@ def _title(body: bytes | None, key: str) -> str:
     if not isinstance(decoded, dict):
         return key
     notice = decoded.get("notice")
-    found = decoded.get("title") or decoded.get("full_name") or (notice or {}).get("title") or decoded.get("text")
+    found = decoded.get("title") or decoded.get("full_name") or (notice or {}).get("title")
+    if not found and (text := decoded.get("text")):
+        found = " ".join(unescape(_TAG.sub(" ", str(text)[:2_000])).split())
     return str(found)[:200] if found else key
