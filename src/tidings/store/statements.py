@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from functools import cache
 from importlib import resources
 
-_NAME = re.compile(r"^-- name: (\w+)\s*$", re.MULTILINE)
+_NAME = re.compile(r"^-- (name|part): (\w+)\s*$", re.MULTILINE)
+_PART = re.compile(r"/\* (\w+) \*/")
 _PARAMS = re.compile(r"^-- params: (.+)$", re.MULTILINE)
 _SHARED = re.compile(r"^-- shared: (.+)$", re.MULTILINE)
 _PARAMETER = re.compile(r"(?<![:\w]):([a-z][a-z_0-9]*)")
@@ -48,17 +49,22 @@ class Statement:
 def load(dialect: str) -> dict[str, Statement]:
     """Return every statement of a dialect by name, in its driver's parameter style."""
     found: dict[str, Statement] = {}
+    parts: dict[str, str] = {}
+    """Texts that several statements share; they stand where their name stands between `/*` and `*/`."""
     for file in ("common.sql", f"{dialect}.sql"):
         text = (resources.files("tidings.store") / "sql" / file).read_text("utf-8")
-        parts = _NAME.split(text)[1:]
-        for name, body in zip(parts[::2], parts[1::2], strict=True):
-            found[name] = _statement(name, body, dialect)
+        pieces = _NAME.split(text)[1:]
+        for sort, name, body in zip(pieces[::3], pieces[1::3], pieces[2::3], strict=True):
+            if sort == "part":
+                parts[name] = _bare(body)
+            else:
+                found[name] = _statement(name, _PART.sub(lambda match: parts[match[1]], body), dialect)
     return found
 
 
 def _statement(name: str, body: str, dialect: str) -> Statement:
     header = _PARAMS.search(body)
-    text = re.sub(r"^--.*$\n?", "", body, flags=re.MULTILINE).strip().rstrip(";")
+    text = _bare(body)
     params = tuple(header[1].split()) if header else tuple(dict.fromkeys(_PARAMETER.findall(text)))
     found = _SHARED.search(body)
     shared = tuple(found[1].split()) if found else ()
@@ -73,6 +79,10 @@ def _statement(name: str, body: str, dialect: str) -> Statement:
     text = _PARAMETER.sub(r"%(\1)s", text.replace("%", "%%"))
     silent = _silent(text)
     return Statement(name, text, params, shared, silent=silent, fresh=_fresh(silent))
+
+
+def _bare(body: str) -> str:
+    return re.sub(r"^--.*$\n?", "", body, flags=re.MULTILINE).strip().rstrip(";")
 
 
 def _silent(text: str) -> str:

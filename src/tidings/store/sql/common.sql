@@ -162,15 +162,8 @@ VALUES (:item, tidings_now(), :kind, :token, :attempt, :from_state, :to_state, :
 SELECT id, item, at, kind, token, attempt, from_state, to_state, ended, error, actor, steps
 FROM journal WHERE item = :item ORDER BY id LIMIT :limit;
 
--- name: claim_items
--- Lease up to :limit due items of a lane and priority, newest first.
-WITH due AS MATERIALIZED (
-    SELECT id FROM items
-    WHERE pipeline = :pipeline AND lane = :lane AND priority = :priority
-        AND due_at <= tidings_now() AND due_at IS NOT NULL AND lease_until IS NULL AND lost_leases <= :lost_max
-    ORDER BY due_at DESC, id DESC
-    LIMIT :limit
-)
+-- part: lease
+-- How a claim ends: lease what is due, and read it.
 UPDATE items
 SET lease_owner = :owner, lease_token = lease_token + 1, lease_until = tidings_now() + :lease_ms, attempts = attempts + 1
 FROM due
@@ -180,6 +173,17 @@ RETURNING items.id, kind, key, state, lease_token, attempts, revision, priority,
     (SELECT body FROM bodies WHERE item = items.id AND bodies.revision = items.revision),
     (SELECT body FROM bodies WHERE item = items.id AND bodies.revision = items.accepted_revision
         AND items.accepted_revision <> items.revision);
+
+-- name: claim_items
+-- Lease up to :limit due items of a lane and priority, newest first.
+WITH due AS MATERIALIZED (
+    SELECT id FROM items
+    WHERE pipeline = :pipeline AND lane = :lane AND priority = :priority
+        AND due_at <= tidings_now() AND due_at IS NOT NULL AND lease_until IS NULL AND lost_leases <= :lost_max
+    ORDER BY due_at DESC, id DESC
+    LIMIT :limit
+)
+/* lease */;
 
 -- name: claim_oldest_items
 -- The oldest's share of a claim.
@@ -190,15 +194,7 @@ WITH due AS MATERIALIZED (
     ORDER BY due_at, id
     LIMIT :limit
 )
-UPDATE items
-SET lease_owner = :owner, lease_token = lease_token + 1, lease_until = tidings_now() + :lease_ms, attempts = attempts + 1
-FROM due
-WHERE items.id = due.id
-RETURNING items.id, kind, key, state, lease_token, attempts, revision, priority, tidings_now(), lease_until,
-    failing_since, lost_leases, state_since, accepted_revision,
-    (SELECT body FROM bodies WHERE item = items.id AND bodies.revision = items.revision),
-    (SELECT body FROM bodies WHERE item = items.id AND bodies.revision = items.accepted_revision
-        AND items.accepted_revision <> items.revision);
+/* lease */;
 
 -- name: claim_in_order
 -- Lease up to :limit due items of a lane by age alone.
@@ -209,15 +205,7 @@ WITH due AS MATERIALIZED (
     ORDER BY due_at, id
     LIMIT :limit
 )
-UPDATE items
-SET lease_owner = :owner, lease_token = lease_token + 1, lease_until = tidings_now() + :lease_ms, attempts = attempts + 1
-FROM due
-WHERE items.id = due.id
-RETURNING items.id, kind, key, state, lease_token, attempts, revision, priority, tidings_now(), lease_until,
-    failing_since, lost_leases, state_since, accepted_revision,
-    (SELECT body FROM bodies WHERE item = items.id AND bodies.revision = items.revision),
-    (SELECT body FROM bodies WHERE item = items.id AND bodies.revision = items.accepted_revision
-        AND items.accepted_revision <> items.revision);
+/* lease */;
 
 -- name: claim_suspect
 -- Lease what a worker vanished with, a few at a time.
@@ -228,15 +216,7 @@ WITH due AS MATERIALIZED (
     ORDER BY due_at, id
     LIMIT :limit
 )
-UPDATE items
-SET lease_owner = :owner, lease_token = lease_token + 1, lease_until = tidings_now() + :lease_ms, attempts = attempts + 1
-FROM due
-WHERE items.id = due.id
-RETURNING items.id, kind, key, state, lease_token, attempts, revision, priority, tidings_now(), lease_until,
-    failing_since, lost_leases, state_since, accepted_revision,
-    (SELECT body FROM bodies WHERE item = items.id AND bodies.revision = items.revision),
-    (SELECT body FROM bodies WHERE item = items.id AND bodies.revision = items.accepted_revision
-        AND items.accepted_revision <> items.revision);
+/* lease */;
 
 -- name: read_bodies
 -- params: item revision

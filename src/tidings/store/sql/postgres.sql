@@ -105,82 +105,58 @@ FROM (SELECT tidings_now() AS now) c,
     unnest(:item::bigint[], :kind::text[], :token::bigint[], :attempt::bigint[], :from_state::text[], :to_state::text[],
         :ended::text[], :error::text[], :actor::text[], :steps::bytea[]) AS v (i, k, t, a, f, o, e, r, w, s);
 
--- name: claim_items
--- One statement leases and reads; ANY(ARRAY(...)) is evaluated once, so it never leases more than asked.
+-- part: claim
 WITH claimed AS (
     UPDATE items
     SET lease_owner = :owner, lease_token = lease_token + 1, lease_until = (SELECT tidings_now()) + :lease_ms, attempts = attempts + 1
     WHERE id = ANY(ARRAY(
+
+-- part: lease
+        FOR UPDATE SKIP LOCKED))
+    RETURNING id, kind, key, state, lease_token, attempts, revision, priority, (SELECT tidings_now()) AS now, lease_until,
+        failing_since, lost_leases, state_since, accepted_revision
+)
+SELECT claimed.*, b.body, a.body FROM claimed
+LEFT JOIN bodies b ON b.item = claimed.id AND b.revision = claimed.revision
+LEFT JOIN bodies a ON a.item = claimed.id AND a.revision = claimed.accepted_revision
+    AND claimed.accepted_revision <> claimed.revision;
+
+-- name: claim_items
+-- One statement leases and reads; ANY(ARRAY(...)) is evaluated once, so it never leases more than asked.
+/* claim */
         SELECT id FROM items
         WHERE pipeline = :pipeline AND lane = :lane AND priority = :priority
             AND due_at <= (SELECT tidings_now()) AND due_at IS NOT NULL AND lease_until IS NULL AND lost_leases <= :lost_max
         ORDER BY due_at DESC, id DESC
         LIMIT :limit
-        FOR UPDATE SKIP LOCKED))
-    RETURNING id, kind, key, state, lease_token, attempts, revision, priority, (SELECT tidings_now()) AS now, lease_until,
-        failing_since, lost_leases, state_since, accepted_revision
-)
-SELECT claimed.*, b.body, a.body FROM claimed
-LEFT JOIN bodies b ON b.item = claimed.id AND b.revision = claimed.revision
-LEFT JOIN bodies a ON a.item = claimed.id AND a.revision = claimed.accepted_revision
-    AND claimed.accepted_revision <> claimed.revision;
+/* lease */;
 
 -- name: claim_oldest_items
-WITH claimed AS (
-    UPDATE items
-    SET lease_owner = :owner, lease_token = lease_token + 1, lease_until = (SELECT tidings_now()) + :lease_ms, attempts = attempts + 1
-    WHERE id = ANY(ARRAY(
+/* claim */
         SELECT id FROM items
         WHERE pipeline = :pipeline AND lane = :lane AND priority = :priority
             AND due_at <= (SELECT tidings_now()) AND due_at IS NOT NULL AND lease_until IS NULL AND lost_leases <= :lost_max
         ORDER BY due_at, id
         LIMIT :limit
-        FOR UPDATE SKIP LOCKED))
-    RETURNING id, kind, key, state, lease_token, attempts, revision, priority, (SELECT tidings_now()) AS now, lease_until,
-        failing_since, lost_leases, state_since, accepted_revision
-)
-SELECT claimed.*, b.body, a.body FROM claimed
-LEFT JOIN bodies b ON b.item = claimed.id AND b.revision = claimed.revision
-LEFT JOIN bodies a ON a.item = claimed.id AND a.revision = claimed.accepted_revision
-    AND claimed.accepted_revision <> claimed.revision;
+/* lease */;
 
 -- name: claim_in_order
-WITH claimed AS (
-    UPDATE items
-    SET lease_owner = :owner, lease_token = lease_token + 1, lease_until = (SELECT tidings_now()) + :lease_ms, attempts = attempts + 1
-    WHERE id = ANY(ARRAY(
+/* claim */
         SELECT id FROM items
         WHERE pipeline = :pipeline AND lane = :lane
             AND due_at <= (SELECT tidings_now()) AND due_at IS NOT NULL AND lease_until IS NULL
         ORDER BY due_at, id
         LIMIT :limit
-        FOR UPDATE SKIP LOCKED))
-    RETURNING id, kind, key, state, lease_token, attempts, revision, priority, (SELECT tidings_now()) AS now, lease_until,
-        failing_since, lost_leases, state_since, accepted_revision
-)
-SELECT claimed.*, b.body, a.body FROM claimed
-LEFT JOIN bodies b ON b.item = claimed.id AND b.revision = claimed.revision
-LEFT JOIN bodies a ON a.item = claimed.id AND a.revision = claimed.accepted_revision
-    AND claimed.accepted_revision <> claimed.revision;
+/* lease */;
 
 -- name: claim_suspect
-WITH claimed AS (
-    UPDATE items
-    SET lease_owner = :owner, lease_token = lease_token + 1, lease_until = (SELECT tidings_now()) + :lease_ms, attempts = attempts + 1
-    WHERE id = ANY(ARRAY(
+/* claim */
         SELECT id FROM items
         WHERE pipeline = :pipeline AND lane = :lane
             AND due_at <= (SELECT tidings_now()) AND due_at IS NOT NULL AND lease_until IS NULL AND lost_leases > 0
         ORDER BY due_at, id
         LIMIT :limit
-        FOR UPDATE SKIP LOCKED))
-    RETURNING id, kind, key, state, lease_token, attempts, revision, priority, (SELECT tidings_now()) AS now, lease_until,
-        failing_since, lost_leases, state_since, accepted_revision
-)
-SELECT claimed.*, b.body, a.body FROM claimed
-LEFT JOIN bodies b ON b.item = claimed.id AND b.revision = claimed.revision
-LEFT JOIN bodies a ON a.item = claimed.id AND a.revision = claimed.accepted_revision
-    AND claimed.accepted_revision <> claimed.revision;
+/* lease */;
 
 -- name: read_bodies
 -- params: item revision
