@@ -16,6 +16,7 @@ from tidings.model.clock import DAY_MS
 from tidings.model.errors import BadInput
 from tidings.model.item import Appended, Finding
 from tidings.model.publication import Presentation, Retention
+from tidings.store.statements import load
 
 OpenGround = Callable[..., Ground]
 
@@ -343,6 +344,22 @@ def test_a_held_open_append_with_a_lower_id_is_still_merged(open_ground: OpenGro
     quick.merge()
     assert {row[0] for row in quick.sql("SELECT key FROM items")} == {"slow", "quick"}
     assert [row[0] for row in quick.sql("SELECT key FROM intake ORDER BY id")] == ["slow", "quick"]
+
+
+def test_the_next_findings_are_read_without_reading_the_whole_log(ground: Ground) -> None:
+    """Before the first ANALYZE PostgreSQL would collect all that waits, and sort it, for every batch."""
+    if ground.database.dialect != "postgres":
+        return
+    ground.store.intake.append("example", [thing(f"{number}") for number in range(3_000)])
+
+    asked = {"pipeline": "example", "checkpoint": 0, "limit": 10}
+    for name in ("unmerged_findings", "size_of_findings"):
+        explain = f"EXPLAIN {load('postgres')[name].text}"
+        with ground.database.transaction() as tx:
+            rows = tx.connection.execute(explain, asked)  # type: ignore[attr-defined]  # the driver's own
+            plan = "\n".join(row[0] for row in rows)
+        assert "Index Scan using intake_" in plan
+        assert "Sort" not in plan
 
 
 def test_an_append_rolled_back_after_drawing_ids_leaves_a_hole_nobody_trips_over(ground: Ground) -> None:

@@ -176,6 +176,12 @@ def test_a_buried_item_takes_its_statements_with_it(ground: Ground) -> None:
     assert ground.sql("SELECT count(*) FROM links") == [(0,)]
 
 
+def test_what_is_stated_twice_counts_once_where_it_was_stated_last(ground: Ground) -> None:
+    tell(ground, post("a", kids=["b", "c", "b"]))
+
+    assert ground.sql("SELECT child, position FROM links ORDER BY position") == [("post:c", 1), ("post:b", 2)]
+
+
 def test_a_thread_costs_what_it_holds_and_not_what_all_threads_hold(ground: Ground) -> None:
     """Before the first ANALYZE PostgreSQL would join every reply with every link there is."""
     if ground.database.dialect != "postgres":

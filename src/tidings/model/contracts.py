@@ -85,6 +85,11 @@ class Intake(Protocol):
 class Merging(Intake, Protocol):
     """The log as a worker sees it: what it holds becomes items."""
 
+    @property
+    def abreast(self) -> int:
+        """How many batches of a pipeline one process does well to run ahead."""
+        ...
+
     def prepare(self, ran: Ahead, settlements: Sequence[Settlement]) -> Any:
         """Make what was run ahead ready to be written, which needs no transaction."""
         ...

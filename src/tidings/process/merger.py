@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections import deque
 from collections.abc import Awaitable, Callable, Sequence
 from concurrent.futures import Executor as Threads
 from typing import Any, NamedTuple
@@ -67,8 +68,8 @@ class Merger:
         self._batch = batch
         self._runs_ahead = runs_ahead
         self._lease_seconds = min(lease_seconds, LEASE_SECONDS_MAX)
-        self._ahead: dict[str, _Batch] = {}
-        """What of each pipeline is being run ahead, or was and is not written yet."""
+        self._ahead: dict[str, deque[_Batch]] = {}
+        """What of each pipeline is being run ahead, or was and is not written yet, in the order of the log."""
         self._seldom = Seldom()
         self._turns = 0
 
@@ -100,8 +101,9 @@ class Merger:
         for name in tuple(self._ahead):
             try:
                 async with asyncio.timeout(GIVE_BACK_SECONDS):
-                    while not await self._write(name, 0) and name in self._ahead:  # noqa: ASYNC110
-                        await asyncio.sleep(TURN_SECONDS)
+                    while name in self._ahead:
+                        if not await self._write(name, 0):
+                            await asyncio.sleep(TURN_SECONDS)
             except Exception as error:  # noqa: BLE001  # the right runs out, and whoever comes next merges the batch
                 self._seldom.event("merging failed", error=describe(error))
 
@@ -109,23 +111,29 @@ class Merger:
         """Write what was run ahead and take the next batch, in one commit; then run what of it can be."""
         self._turns += 1
         try:
-            if (batch := self._ahead.get(name)) is not None:
-                await asyncio.wait({batch.running})
-                return await self._write(name, limit)
             if not self._runs_ahead:
                 merged = await self._executor.write(self._intake.merge, name, limit)
                 self._tell(name, merged, None, [])
                 return merged.read
-            merged, taken = await self._executor.write(self._merge_ahead, name, None, None, limit)
-            self._tell(name, merged, None, [])
-            self._start(name, taken)
-            return merged.read + (taken is not None)
+            if not (batches := self._ahead.get(name)):
+                return await self._take(name, limit)
+            if len(batches) < self._intake.abreast and len(batches[-1].ahead.arrivals) >= limit > 0:
+                await self._take(name, limit)  # it runs while the first is written
+            await asyncio.wait({batches[0].running})
+            return await self._write(name, limit)
         finally:
             self._turns -= 1
 
+    async def _take(self, name: str, limit: int) -> int:
+        merged, taken = await self._executor.write(self._merge_ahead, name, None, None, limit)
+        self._tell(name, merged, None, [])
+        self._start(name, taken)
+        return merged.read + (taken is not None)
+
     async def _write(self, name: str, limit: int) -> int:
         """Write what was run ahead, if all before it is written; else it stays for the next turn."""
-        ahead, running = self._ahead[name]
+        batches = self._ahead[name]
+        ahead, running = batches[0]
         if not await self._executor.read(self._intake.comes_next, ahead):
             return 0
         is_run = running.done() and not running.cancelled() and running.exception() is None
@@ -134,7 +142,9 @@ class Merger:
         if merged.stale:
             event("run ahead in vain", pipeline=name, stale=merged.stale)
         if not merged.waits:
-            del self._ahead[name]
+            batches.popleft()
+            if not batches:
+                del self._ahead[name]
         self._tell(name, merged, ahead, settlements if merged.ran else [])
         self._start(name, taken)
         return merged.read + (taken is not None)
@@ -155,7 +165,8 @@ class Merger:
     def _start(self, name: str, ahead: Ahead | None) -> None:
         if ahead is not None:
             loop = asyncio.get_running_loop()
-            self._ahead[name] = _Batch(ahead, loop.run_in_executor(self._threads, self._run, ahead))
+            batch = _Batch(ahead, loop.run_in_executor(self._threads, self._run, ahead))
+            self._ahead.setdefault(name, deque()).append(batch)
 
     def _run(self, ahead: Ahead) -> _Ran:
         seconds = self._lease_seconds * RUN_SHARE

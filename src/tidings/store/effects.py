@@ -57,15 +57,13 @@ def bear_children(tx: Tx, pipelines: Mapping[str, Pipeline], held: Sequence[Sett
     if not children:
         return 0
     # A delivery states whom it announces; other children state their own links when they are processed.
-    tx.many(
-        "insert_link",
-        [
-            (s.pipeline, ANNOUNCES, ref(DELIVERY, child.key), BY_CHILD, ref(s.kind, s.key), None)
-            for s in held
-            for child in s.children
-            if child.kind == DELIVERY
-        ],
-    )
+    announced = [
+        (s.pipeline, ANNOUNCES, ref(DELIVERY, child.key), BY_CHILD, ref(s.kind, s.key), None)
+        for s in held
+        for child in s.children
+        if child.kind == DELIVERY
+    ]
+    tx.many("insert_link", dict.fromkeys(announced))
     # One order for all: two parents bearing the same children at once do not wait for each other in a circle.
     children.sort(key=lambda child: (child.pipeline, child.kind, child.key))
     return sum(

@@ -40,6 +40,14 @@ class IntakeLog:
         self._keep_ms = round(keep_days * DAY_MS)
         self._on_append = on_append
 
+    @property
+    def abreast(self) -> int:
+        """How many batches of a pipeline one process does well to run ahead.
+
+        A server writes one while the next is run; SQLite would have to hand the interpreter over at every row.
+        """
+        return 2 if self._database.dialect == "postgres" else 1
+
     def append(
         self,
         pipeline: str,

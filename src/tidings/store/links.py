@@ -23,8 +23,9 @@ def replace_links(tx: Tx, stated: Sequence[tuple[str, str, tuple[Link, ...] | No
 
 
 def link_rows(pipeline: str, name: str, links: Sequence[Link]) -> list[Row]:
-    """Return what an item states, as rows; it may state links of its own only."""
-    return [(pipeline, link.relation, link.child, _said_by(name, link), link.parent, link.position) for link in links]
+    """Return what an item states, each link once, as rows; it may state links of its own only."""
+    rows = [(pipeline, link.relation, link.child, _said_by(name, link), link.parent, link.position) for link in links]
+    return rows if len(rows) < 2 else list({row[:5]: row for row in rows}.values())
 
 
 def _said_by(name: str, link: Link) -> int:

@@ -9,6 +9,7 @@ import threading
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import cache
 from typing import Any, Literal
 
 import psycopg
@@ -16,6 +17,7 @@ from psycopg import sql as composing
 from psycopg_pool import ConnectionPool, PoolTimeout
 
 from tidings.model.errors import StoreUnavailable
+from tidings.store.arrays import array, types_of
 from tidings.store.database import Batch, Contention, Durability, Row, Tx
 from tidings.store.statements import load
 
@@ -26,30 +28,26 @@ _SESSION = (
     "SET statement_timeout = '5s'; SET lock_timeout = '2s'; SET idle_in_transaction_session_timeout = '10s'; "
     "SET timezone = 'UTC'; SET jit = off"
 )
-
-
-def array(column: Sequence[Any]) -> str:
-    """Write a column of a batch as an array; a fifth of the time the driver takes, and most columns hold one value."""
-    first = column[0]
-    if column.count(first) == len(column):
-        return "{" + ",".join([_element(first)] * len(column)) + "}"
-    return "{" + ",".join(map(_element, column)) + "}"
-
-
-def _element(value: Any) -> str:
-    if value is None:
-        return "NULL"
-    if isinstance(value, str):
-        return '"' + value.replace("\\", "\\\\").replace('"', '\\"') + '"'
-    return f'"\\\\x{value.hex()}"' if isinstance(value, bytes) else str(value)
+_BY_INDEX = (
+    "SET enable_seqscan = off; SET enable_bitmapscan = off; SET enable_hashjoin = off; SET enable_mergejoin = off"
+)
+"""Tables fill faster than they are analyzed. What a writer looks up is a batch, and an index has it, whatever the
+statistics say: left to itself, the planner read the whole log for every batch of it."""
 
 
 def prepare(name: str, rows: Sequence[Sequence[Any]], is_fresh: bool = False) -> Batch:
     """Write the columns of the rows as arrays."""
+    if not rows:
+        return Batch(name, 0, {}, is_fresh)
+    statement, types = load("postgres")[name], _types(name)
     columns = zip(*rows, strict=True)
-    params = load("postgres")[name].params if rows else ()
-    values = {param: array(column) for param, column in zip(params, columns, strict=True)}
+    values = {param: array(column, types[param]) for param, column in zip(statement.params, columns, strict=True)}
     return Batch(name, len(rows), values, is_fresh)
+
+
+@cache
+def _types(name: str) -> Mapping[str, str]:
+    return types_of(load("postgres")[name].text)
 
 
 class PostgresTx:
@@ -135,7 +133,7 @@ class PostgresDatabase:
             self.url,
             min_size=0,
             max_size=size,
-            configure=self._configure if name == "writers" else self._configure_reader,
+            configure=self._configure_writer if name == "writers" else self._configure_reader,
             open=False,
             name=name,
             timeout=10,
@@ -145,11 +143,14 @@ class PostgresDatabase:
         pool.open()
         return pool
 
-    def _configure(self, connection: psycopg.Connection[Row]) -> None:
-        connection.execute(_SESSION)
+    def _configure(self, connection: psycopg.Connection[Row], settings: str = _SESSION) -> None:
+        connection.execute(settings)
         connection.execute(composing.SQL("SET synchronous_commit = {}").format(composing.Literal(self._synchronous)))
         self._set_offset(connection)
         connection.commit()
+
+    def _configure_writer(self, connection: psycopg.Connection[Row]) -> None:
+        self._configure(connection, f"{_SESSION}; {_BY_INDEX}")
 
     def _configure_reader(self, connection: psycopg.Connection[Row]) -> None:
         self._configure(connection)

@@ -12,7 +12,7 @@ from tidings.model.clock import DAY_MS, day_of
 from tidings.model.item import Finding
 from tidings.model.pipeline import Pipeline
 from tidings.model.publication import Attribute, Document, Presentation
-from tidings.model.words import words
+from tidings.model.words import spoken
 from tidings.store.database import Batch, Preparing, Tx
 from tidings.watch.logs import event
 
@@ -118,8 +118,8 @@ def prepare_documents(
             ready.prepare("put_text", texts, is_fresh=are_fresh),
             ready.prepare("put_document", rows, is_fresh=are_fresh),
         )
-    spoken = [(" ".join(words(h[:TITLE_CHARS_MAX])), " ".join(words(t[:TEXT_CHARS_MAX]))) for _, h, t in texts]
-    whole = [(*row, *text[1:], *said) for row, text, said in zip(rows, texts, spoken, strict=True)]
+    said = [(spoken(h[:TITLE_CHARS_MAX]), spoken(t[:TEXT_CHARS_MAX])) for _, h, t in texts]
+    whole = [(*row, *text[1:], *both) for row, text, both in zip(rows, texts, said, strict=True)]
     return (ready.prepare("put_document", whole, is_fresh=are_fresh),)
 
 

@@ -271,9 +271,7 @@ SET fingerprint = excluded.fingerprint, buried_at = excluded.buried_at, forget_a
 -- name: insert_link
 -- params: pipeline relation child said_by parent position
 INSERT INTO links (pipeline, relation, child, said_by, parent, position)
-SELECT DISTINCT ON (p, r, c, s, a) p, r, c, s, a, n
-FROM unnest(:pipeline::text[], :relation::text[], :child::text[], :said_by::bigint[], :parent::text[], :position::bigint[])
-    AS v (p, r, c, s, a, n) ORDER BY p, r, c, s, a
+SELECT * FROM unnest(:pipeline::text[], :relation::text[], :child::text[], :said_by::bigint[], :parent::text[], :position::bigint[])
 ON CONFLICT (pipeline, child, relation, said_by, parent) DO UPDATE SET position = excluded.position;
 
 -- name: unsay_as_child
@@ -326,8 +324,9 @@ WHERE expires_at IS NULL OR expires_at > tidings_now();
 -- params: id pipeline kind key author type score time url attributes title text title_words text_words
 INSERT INTO documents (id, pipeline, kind, key, author, type, score, time, url, attributes, title, body, words)
 SELECT i, p, k, y, a, t, s, m, u, b::jsonb, h, x,
-    setweight(to_tsvector('tidings', hw), 'A')
-        || ts_delete(setweight(to_tsvector('tidings', 'tidingsbetween ' || xw), 'D'), 'tidingsbetween')
+    CASE WHEN hw = '' THEN to_tsvector('tidings', xw)
+    ELSE setweight(to_tsvector('tidings', hw), 'A')
+        || ts_delete(to_tsvector('tidings', 'tidingsbetween ' || xw), 'tidingsbetween') END
 FROM unnest(:id::bigint[], :pipeline::text[], :kind::text[], :key::text[], :author::text[], :type::text[], :score::bigint[],
     :time::bigint[], :url::text[], :attributes::text[], :title::text[], :text::text[], :title_words::text[],
     :text_words::text[]) AS v (i, p, k, y, a, t, s, m, u, b, h, x, hw, xw)
