@@ -77,7 +77,7 @@ def _distinct_batches(arrivals: Sequence[Arrival]) -> list[list[Arrival]]:
 def _adopt_distinct(tx: Tx, pipelines: Mapping[str, Pipeline], batch: list[Arrival], adopted: Adopted) -> None:
     names = [(n, a.finding.pipeline, a.finding.kind, a.finding.key) for n, a in enumerate(batch)]
     known = {row[0]: _known(row) for row in tx.many("look_up_item", names)}
-    buried = {row[0] for row in tx.many("look_up_tombstone", [name for name in names if name[0] not in known])}
+    buried = find_buried(tx, [name for name in names if name[0] not in known])
     new: list[Arrival] = []
     restarts: list[tuple[Known, Arrival]] = []
     waits: list[tuple[Known, Arrival]] = []
@@ -102,6 +102,14 @@ def _adopt_distinct(tx: Tx, pipelines: Mapping[str, Pipeline], batch: list[Arriv
     _insert(tx, pipelines, new, adopted)
     _restart(tx, pipelines, restarts, adopted)
     _let_wait(tx, waits, adopted)
+
+
+def find_buried(tx: Tx, names: Sequence[tuple[int, str, str, str]]) -> set[int]:
+    """Return the numbers of those that were removed for good; rows are (number, pipeline, kind, key)."""
+    pipelines = {pipeline for _, pipeline, _, _ in names}
+    if not any(tx.one("any_tombstone", pipeline=pipeline) for pipeline in pipelines):
+        return set()
+    return {row[0] for row in tx.many("look_up_tombstone", names)}
 
 
 def _must_wait(pipelines: Mapping[str, Pipeline], item: Known, finding: Finding) -> bool:

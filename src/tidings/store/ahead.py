@@ -16,7 +16,7 @@ from tidings.model.item import Finding, Lease, ref
 from tidings.model.pipeline import Pipeline
 from tidings.model.settlement import Ahead, Settlement
 from tidings.model.workflow import PURE
-from tidings.store.adopting import Adopted, Arrival, adopt
+from tidings.store.adopting import Adopted, Arrival, adopt, find_buried
 from tidings.store.database import Batch, Preparing, Tx
 from tidings.store.effects import bear_children, journal_row, shown_row, trouble
 from tidings.store.links import link_rows
@@ -57,7 +57,7 @@ def _fresh(tx: Tx, arrivals: Sequence[Arrival], kinds: Mapping[str, str]) -> lis
     fresh = [a for a in arrivals if a.finding.kind in kinds and times[a.finding.kind, a.finding.key] == 1]
     names = [(n, a.finding.pipeline, a.finding.kind, a.finding.key) for n, a in enumerate(fresh)]
     known = {row[0] for row in tx.many("known_fingerprints", names)}
-    known |= {row[0] for row in tx.many("look_up_tombstone", names)}
+    known |= find_buried(tx, names)
     return [arrival for n, arrival in enumerate(fresh) if n not in known] if known else fresh
 
 

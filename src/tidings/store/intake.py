@@ -13,7 +13,7 @@ from tidings.model.errors import BadInput
 from tidings.model.item import LOW, Appended, Finding
 from tidings.model.pipeline import Pipeline
 from tidings.model.settlement import Ahead, Merged, Settlement
-from tidings.store.adopting import Adopted, Arrival, adopt
+from tidings.store.adopting import Adopted, Arrival, adopt, find_buried
 from tidings.store.ahead import Birth, bear, prepare, take
 from tidings.store.database import Database, Tx
 from tidings.store.shelving import put_first_cards
@@ -88,7 +88,7 @@ class IntakeLog:
             known[findings[number].kind, findings[number].key] = fingerprint
         for number, fingerprint in tx.many("waiting_findings", [(*name, checkpoint) for name in names]):
             known[findings[number].kind, findings[number].key] = fingerprint
-        buried = {(findings[n].kind, findings[n].key) for (n,) in tx.many("look_up_tombstone", names)}
+        buried = {(findings[n].kind, findings[n].key) for n in find_buried(tx, names)}
         fresh: list[Finding] = []
         new = changed = 0
         for finding in findings:

@@ -15,6 +15,7 @@ import apsw
 
 from tidings.model.clock import SystemClock
 from tidings.model.errors import Misconfigured, StoreUnavailable
+from tidings.store.checkpointer import Checkpointer
 from tidings.store.database import Batch, Durability, Row, Tx
 from tidings.store.statements import WIDE, load
 
@@ -129,6 +130,8 @@ class SqliteDatabase:
         self._hints: apsw.Connection | None = None
         with translated(path):
             self._writer = self._open()
+            self._checkpointer = Checkpointer(self._open)
+            self._writer.set_wal_hook(self._checkpointer.after_commit)
             self._writer_tx = SqliteTx(self._writer, self._now_ms)
 
     def _open(self) -> apsw.Connection:
@@ -141,7 +144,6 @@ class SqliteDatabase:
         connection.execute(f"PRAGMA synchronous = {self._synchronous}")
         connection.execute("PRAGMA temp_store = MEMORY")
         connection.execute("PRAGMA cache_size = -65536")
-        connection.execute("PRAGMA wal_autocheckpoint = 4000")
         connection.execute("PRAGMA journal_size_limit = 67108864")
         # Deterministic lets SQLite ask once a statement; within one, time stands still.
         connection.create_scalar_function("tidings_now", self._now_ms, 0, deterministic=True)
@@ -240,6 +242,7 @@ class SqliteDatabase:
 
     def close(self) -> None:
         """Close every connection."""
+        self._checkpointer.close()
         for connection in self._opened:
             connection.close()
         self._opened.clear()

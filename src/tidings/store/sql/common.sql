@@ -89,6 +89,10 @@ DELETE FROM intake WHERE pipeline = :pipeline AND id <= :checkpoint AND appended
 SELECT :number, id, fingerprint, revision, accepted_revision, waiting_revision, lease_until, intake_id, state, standing
 FROM items WHERE pipeline = :pipeline AND kind = :kind AND key = :key;
 
+-- name: any_tombstone
+-- Most pipelines have none, and need not look for any by name.
+SELECT 1 FROM tombstones WHERE pipeline = :pipeline LIMIT 1;
+
 -- name: look_up_tombstone
 -- params: number pipeline kind key
 SELECT :number FROM tombstones WHERE pipeline = :pipeline AND kind = :kind AND key = :key;

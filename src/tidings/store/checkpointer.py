@@ -1,0 +1,54 @@
+"""SQLite's checkpoints, made beside the writer: inside its commits they take a tenth of the time of a bulk load."""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+from collections.abc import Callable
+
+import apsw
+
+PAGES = 4_000
+"""How long the write-ahead log may grow before its pages are copied to their places."""
+PAGES_MAX = 8_000
+"""While somebody always writes, a checkpoint beside never gets to the end: then the writer makes the last bit."""
+
+
+class Checkpointer:
+    """Copies the log of one database in a thread of its own, which is started when there is something to do."""
+
+    def __init__(self, connect: Callable[[], apsw.Connection]) -> None:
+        self._connect = connect
+        self._copying = threading.Lock()
+        self._is_wanted = threading.Event()
+        self._is_closing = False
+        self._thread: threading.Thread | None = None
+
+    def after_commit(self, writer: apsw.Connection, _name: str, pages: int) -> int:
+        """Look at the log after a commit; SQLite calls this, and a failure here would look like one of the commit."""
+        if pages >= PAGES_MAX:
+            self._copy(writer)
+        elif pages >= PAGES:
+            if self._thread is None:
+                self._thread = threading.Thread(target=self._run, name="checkpoint", daemon=True)
+                self._thread.start()
+            self._is_wanted.set()
+        return apsw.SQLITE_OK
+
+    def close(self) -> None:
+        """End the thread."""
+        self._is_closing = True
+        self._is_wanted.set()
+        if self._thread is not None:
+            self._thread.join()
+
+    def _run(self) -> None:
+        connection = self._connect()
+        while self._is_wanted.wait() and not self._is_closing:
+            self._is_wanted.clear()
+            self._copy(connection)
+
+    def _copy(self, connection: apsw.Connection) -> None:
+        # Another process may be at it, or the disk may be full: the log just stays longer, and nothing in it is lost.
+        with self._copying, contextlib.suppress(apsw.Error):
+            connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_PASSIVE)

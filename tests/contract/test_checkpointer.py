@@ -1,0 +1,66 @@
+"""SQLite's write-ahead log: copied beside the writer, never longer than it may be, and nothing of it lost."""
+
+from __future__ import annotations
+
+import threading
+from pathlib import Path
+
+from tests.processes import until
+
+from tidings.store.checkpointer import PAGES, PAGES_MAX
+from tidings.store.sqlite import SqliteDatabase
+
+PAGE_BYTES = 8192
+ROW = b"x" * 50_000
+
+
+def open_database(path: Path) -> SqliteDatabase:
+    database = SqliteDatabase(str(path), durability="crash-safe")
+    with database.transaction() as tx:
+        tx.sql("CREATE TABLE IF NOT EXISTS heavy (id INTEGER PRIMARY KEY, body BLOB)", {})
+    return database
+
+
+def write(database: SqliteDatabase, rows: int) -> None:
+    with database.transaction() as tx:
+        for _ in range(rows):
+            tx.sql("INSERT INTO heavy (body) VALUES (:body)", {"body": ROW})
+
+
+def log_of(file: Path) -> float:
+    """Return the length of the log in pages."""
+    return file.with_name(f"{file.name}-wal").stat().st_size / PAGE_BYTES
+
+
+def copying() -> int:
+    return sum(thread.name == "checkpoint" for thread in threading.enumerate())
+
+
+async def test_a_log_that_grows_is_copied_beside_the_writer(tmp_path: Path) -> None:
+    file, before = tmp_path / "a.db", copying()
+    database = open_database(file)
+    while log_of(file) < PAGES + 100:
+        write(database, 40)
+
+    assert copying() == before + 1
+    await until(lambda: file.stat().st_size >= PAGES * PAGE_BYTES)  # and nothing was closed yet
+    database.close()
+    assert copying() == before
+
+
+def test_the_log_is_bounded_though_somebody_always_writes(tmp_path: Path) -> None:
+    file, rows, longest = tmp_path / "a.db", 0, 0.0
+    database = open_database(file)
+    while rows * len(ROW) < 3 * PAGES_MAX * PAGE_BYTES:
+        write(database, 100)
+        rows += 100
+        longest = max(longest, log_of(file))
+    with database.reading() as tx:
+        assert tx.sql("SELECT count(*) FROM heavy", {}) == [(rows,)]
+    database.close()
+
+    assert longest < 1.2 * PAGES_MAX
+    again = open_database(file)
+    with again.reading() as tx:
+        assert tx.sql("SELECT count(*), min(length(body)) FROM heavy", {}) == [(rows, len(ROW))]
+    again.close()
