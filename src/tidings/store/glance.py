@@ -24,8 +24,9 @@ from tidings.store.ledgers import Ledgers
 from tidings.store.schedules import ScheduleRow, ScheduleStore
 
 HOUR_MS = 3_600_000
-COUNT_SECONDS = 1.0
-SLOW_SECONDS = 0.25
+COUNT_SHARE = 0.1
+"""What of the time may go into counting items, where looking is frequent and the table big."""
+QUICK_SECONDS = 0.05
 SILENT_FACTOR = 5
 
 
@@ -50,7 +51,8 @@ class Glance:
         self._schedules = schedules
         self._channels = channels
         self._limiters = limiters
-        self._counted: tuple[float, list[Row]] = (float("-inf"), [])
+        self._counts_until = float("-inf")
+        self._counted: list[Row] = []
 
     def status(self) -> StatusView:
         """Return everything at a glance."""
@@ -69,15 +71,15 @@ class Glance:
         return StatusView(views, self.alerts(), row[0], sorted(paused))
 
     def _counts(self) -> list[Row]:
-        """Count items by state; a table so big that counting it is slow is counted at most once a second."""
-        at, rows = self._counted
-        if time.monotonic() - at > COUNT_SECONDS or len(rows) == 0:
-            started = time.monotonic()
+        """Count items by state; where that is slow, what was counted holds for a while."""
+        started = time.monotonic()
+        if started > self._counts_until:
             with self._database.reading() as tx:
-                rows = tx.all("count_items")
-            if time.monotonic() - started > SLOW_SECONDS:
-                self._counted = (time.monotonic(), rows)
-        return rows
+                self._counted = tx.all("count_items")
+            ended = time.monotonic()
+            if (took := ended - started) > QUICK_SECONDS:
+                self._counts_until = ended + took / COUNT_SHARE
+        return self._counted
 
     def _pipeline(
         self,

@@ -119,6 +119,7 @@ class PostgresDatabase:
         self._synchronous = "on" if durability == "power-safe" else "off"
         self._offset_ms = int(os.environ.get("TIDINGS_CLOCK_OFFSET_MS", "0"))
         self._is_clock_moved = False
+        self._is_reached = False
         self._local = threading.local()
         self._listening = threading.Lock()
         self._listener: psycopg.Connection[Row] | None = None
@@ -205,7 +206,9 @@ class PostgresDatabase:
                 with current.connection.transaction():
                     yield current
                 return
-            with pool.connection() as connection:
+            if not self._is_reached:
+                self._reach()
+            with self._told_why(), pool.connection() as connection:
                 tx = PostgresTx(connection)
                 setattr(self._local, mode, tx)
                 try:
@@ -216,6 +219,19 @@ class PostgresDatabase:
                         yield tx
                 finally:
                     setattr(self._local, mode, None)
+
+    def _reach(self) -> None:
+        """Connect once without the pool, which would go on trying for 10 s and then not say what is wrong."""
+        psycopg.connect(self.url, connect_timeout=10).close()
+        self._is_reached = True
+
+    @contextmanager
+    def _told_why(self) -> Iterator[None]:
+        try:
+            yield
+        except PoolTimeout:
+            self._reach()
+            raise
 
     def lock(self, tx: Tx, name: str) -> None:
         """Hold an advisory lock until the transaction ends."""
@@ -268,7 +284,7 @@ def translated() -> Iterator[None]:
         yield
     except PoolTimeout as error:
         raise StoreUnavailable(
-            "PostgreSQL gave no connection within 10 s; is it up, are there too many clients?"
+            "PostgreSQL is there but gave no connection within 10 s; does it have too many clients?"
         ) from error
     except (psycopg.errors.DiskFull, psycopg.errors.OutOfMemory) as error:
         raise StoreUnavailable("PostgreSQL has no room left; free some space and tidings goes on") from error
@@ -281,4 +297,5 @@ def translated() -> Iterator[None]:
     except (psycopg.DataError, psycopg.IntegrityError, psycopg.ProgrammingError):
         raise  # what was to be written is at fault, not the database
     except psycopg.Error as error:
-        raise StoreUnavailable(f"PostgreSQL failed: {str(error).splitlines()[0] if str(error) else error!r}") from error
+        reason = (str(error).splitlines() or [type(error).__name__])[0]
+        raise StoreUnavailable(f"PostgreSQL failed: {reason}") from error
