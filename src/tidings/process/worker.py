@@ -1,17 +1,13 @@
-"""The worker: merges what was found, claims what is due, makes attempts, settles them in batches."""
+"""The worker: claims what is due and makes attempts, while its merger and its settler go on beside it."""
 
 from __future__ import annotations
 
 import asyncio
-import logging
 import time
-from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
-
-import msgspec
 
 from tidings.model.contracts import Executor, Items, Kit, Merging
 from tidings.model.errors import StoreUnavailable
@@ -21,6 +17,8 @@ from tidings.model.settlement import Settlement
 from tidings.model.workflow import PURE
 from tidings.process.merger import Merger
 from tidings.process.runner import Related, Runner, describe
+from tidings.process.settler import Settler
+from tidings.process.tally import Record, Tally
 from tidings.process.waker import Waker
 from tidings.watch.logs import Seldom, event
 from tidings.watch.metrics import Metrics
@@ -28,9 +26,6 @@ from tidings.watch.metrics import Metrics
 POLL_SECONDS = 1.0
 GRACE_SECONDS = 25.0
 BATCHES_IN_FLIGHT = 1
-SETTLE_BATCH = 100
-RECORD_SECONDS = 3.0
-UNWRITABLE = "the outcome could not be written"
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,9 +65,8 @@ class Worker:
         paused: Callable[[], Mapping[str, str]] = dict,
         metrics: Metrics | None = None,
         only_lane: str | None = None,
-        record: Callable[[list[tuple[str, int, float]]], None] | None = None,
+        record: Record | None = None,
     ) -> None:
-        self._record = record
         self._items = items
         self._intake = intake
         self._runner = runner
@@ -84,11 +78,18 @@ class Worker:
         self._lanes = {n: lane for n, lane in lanes.items() if only_lane in (None, n)}
         self._lease_seconds = lease_seconds
         self._read_paused = paused
-        self._metrics = metrics
         self._merges = only_lane is None
         self._running: dict[int, tuple[Lease, float]] = {}
         self._tasks: set[asyncio.Task[None]] = set()
-        self._settling: asyncio.Queue[Settlement] = asyncio.Queue()
+        self._tally = Tally(owner=owner, executor=executor, metrics=metrics, record=record)
+        self._settler = Settler(
+            items=items,
+            executor=executor,
+            waker=waker,
+            report=self._tally.report,
+            forget=self._forget,
+            lease_seconds=lease_seconds,
+        )
         self._settles = asyncio.Semaphore(1)
         self._cpu = ThreadPoolExecutor(BATCHES_IN_FLIGHT, thread_name_prefix="pure")
         pure = lanes.get(PURE, LANES[PURE])
@@ -109,15 +110,13 @@ class Worker:
         self._active: tuple[str, ...] = tuple(pipelines)
         self._active_read = float("-inf")
         self._busy = 0
-        self._clock_ms = 0
-        self._rates: dict[tuple[str, int], float] = {}
 
     async def run(self, stop: asyncio.Event, grace_seconds: float = GRACE_SECONDS) -> None:
         """Work until `stop` is set; then finish or give back what is under way."""
         self._stop = stop
         loops = [asyncio.create_task(self._lane_loop(name)) for name in self._lanes]
         merging = {asyncio.create_task(self._merger.run(stop))} if self._merges else set()
-        side = [asyncio.create_task(loop()) for loop in (self._settle_loop, self._beat_loop, self._record_loop)]
+        side = [asyncio.create_task(loop()) for loop in (self._settler.run, self._beat_loop, self._tally.run)]
         await stop.wait()
         self._waker.wake_all()
         await asyncio.gather(*loops)
@@ -127,7 +126,7 @@ class Worker:
         for task in side:
             task.cancel()
         await asyncio.gather(*side, return_exceptions=True)
-        await self._record_rates()
+        await self._tally.write()
         self._cpu.shutdown(wait=False, cancel_futures=True)
 
     async def until_idle(self, *, wait_for_due_seconds: float = 0.0) -> None:
@@ -142,7 +141,7 @@ class Worker:
             await running
 
     async def _is_idle(self, wait_for_due_seconds: float) -> bool:
-        if self._busy or self._running or self._merger.is_busy or not self._settling.empty():
+        if self._busy or self._running or self._merger.is_busy or self._settler.is_busy:
             return False
         active = await self._active_pipelines()
         if self._merges:
@@ -248,7 +247,7 @@ class Worker:
             for lease in leases:
                 self._running[lease.id] = (lease, now)
             if leases:
-                self._clock_ms = leases[-1].granted_at
+                self._tally.clock_ms = leases[-1].granted_at
         finally:
             self._busy -= 1
         if leases:
@@ -277,7 +276,7 @@ class Worker:
                 # The next batch is claimed while this one is settled: on SQLite both share one COMMIT.
                 has_place = False
                 slots.release()
-                await self._settle(settlements)
+                await self._settler.settle(settlements)
         except asyncio.CancelledError:
             raise  # the drain gives the leases back
         except BaseException:
@@ -304,8 +303,8 @@ class Worker:
         try:
             related = await self._prefetch([lease])
             settlement = await self._runner.run_waiting(lease, self._kit, self._lease_seconds, related.get(lease.id))
-            self._observe(settlement, time.perf_counter() - started)
-            await self._settling.put(settlement)
+            self._tally.observe(settlement, time.perf_counter() - started)
+            self._settler.put(settlement)
         except asyncio.CancelledError:
             raise
         except BaseException:
@@ -335,110 +334,9 @@ class Worker:
                 found[item] = {name: decoded[name] for name in names if name in decoded}
         return found
 
-    async def _settle_loop(self) -> None:
-        """Gather finished attempts of the waiting lanes and settle them together."""
-        while True:
-            batch = [await self._settling.get()]
-            while len(batch) < SETTLE_BATCH and not self._settling.empty():
-                batch.append(self._settling.get_nowait())
-            try:
-                await self._settle(batch)
-            except Exception as error:  # noqa: BLE001  # the leases run out and are swept; the loop lives on
-                self._seldom.event("attempt lost", error=describe(error))
-            finally:
-                self._forget(batch)
-                for _ in batch:
-                    self._settling.task_done()
-
-    async def _settle(self, batch: list[Settlement]) -> None:
-        """Settle, trying again while the store is away; a lost reply is cleared up by reading back."""
-        until = time.monotonic() + self._lease_seconds
-        while True:
-            try:
-                settled = await self._executor.write(self._items.settle, batch)
-                break
-            except StoreUnavailable as error:
-                self._seldom.event("settling failed", error=str(error), waiting=len(batch))
-                if time.monotonic() > until:
-                    return
-                await asyncio.sleep(POLL_SECONDS)
-                batch = await self._still_open(batch)
-                if not batch:
-                    return
-            except Exception as error:  # noqa: BLE001  # one item must not fail its batch
-                if len(batch) > 1:
-                    await self._settle(batch[: len(batch) // 2])
-                    await self._settle(batch[len(batch) // 2 :])
-                    return
-                if batch[0].cause == UNWRITABLE:
-                    # Not even its burial can be written: the lease runs out, and the third loss buries it.
-                    self._seldom.event("outcome lost", item=batch[0].id, error=describe(error))
-                    return
-                batch = [_unwritable(batch[0], error)]
-        self._report(batch, settled.stale)
-        lanes = {s.lane for s in batch if s.lane is not None and s.delay_ms == 0}
-        if settled.born:
-            self._waker.wake_all()
-        for lane in lanes:
-            self._waker.wake(lane)
-
-    async def _still_open(self, batch: list[Settlement]) -> list[Settlement]:
-        try:
-            closed = await self._executor.read(self._items.were_settled, [(s.id, s.token) for s in batch])
-        except StoreUnavailable:
-            return batch
-        return [s for s in batch if s.id not in closed]
-
     def _report_ahead(self, batch: list[Settlement], now_ms: int) -> None:
-        self._clock_ms = now_ms
-        self._report(batch, frozenset())
-
-    def _report(self, batch: list[Settlement], stale: frozenset[int]) -> None:
-        kinds = Counter([(s.pipeline, s.ended, s.standing == "done", s.presents) for s in batch if s.id not in stale])
-        kinds.update((s.pipeline, "stale", False, False) for s in batch if stale and s.id in stale)
-        for pipeline in dict.fromkeys(kind[0] for kind in kinds):
-            mine = [(ended, done, count) for (name, ended, done, _), count in kinds.items() if name == pipeline]
-            of: dict[str, int] = {}
-            for ended, _, count in mine:
-                of[ended] = of.get(ended, 0) + count
-            finished = sum(count for _, done, count in mine if done)
-            event("settled", pipeline=pipeline, processed=sum(of.values()), finished=finished, **of)
-            self._count(f"settled:{pipeline}", sum(of.values()))
-            self._count(
-                f"published:{pipeline}", sum(n for (p, _, _, shown), n in kinds.items() if shown and p == pipeline)
-            )
-            if self._metrics is not None:
-                for ended, count in of.items():
-                    self._metrics.items.labels(pipeline, ended).inc(count)
-        if self._metrics is not None:
-            self._metrics.shelf_writes.inc(sum(count for (_, _, _, shown), count in kinds.items() if shown))
-
-    def _count(self, series: str, count: int) -> None:
-        """Count per minute, under this process's own name: no two workers ever write the same row."""
-        name = (f"{series}:{self._owner}", self._clock_ms - self._clock_ms % 60_000)
-        self._rates[name] = self._rates.get(name, 0) + count
-
-    async def _record_loop(self) -> None:
-        while True:
-            await asyncio.sleep(RECORD_SECONDS)
-            await self._record_rates()
-
-    async def _record_rates(self) -> None:
-        if self._record is None or not self._rates:
-            return
-        points = [(series, at, value) for (series, at), value in self._rates.items()]
-        try:
-            await self._executor.write(self._record, points)
-        except Exception as error:  # noqa: BLE001  # a loop outlives every surprise
-            self._seldom.event("rates not kept", error=describe(error))
-            return
-        newest = max(at for _, at, _ in points)
-        self._rates = {name: value for name, value in self._rates.items() if name[1] >= newest}
-
-    def _observe(self, settlement: Settlement, seconds: float) -> None:
-        if self._metrics is not None:
-            name = settlement.steps[-1].transition if settlement.steps else settlement.state_before
-            self._metrics.attempts.labels(settlement.pipeline, name, settlement.ended).observe(seconds)
+        self._tally.clock_ms = now_ms
+        self._tally.report(batch)
 
     async def _beat_loop(self) -> None:
         """Prolong the leases of long attempts."""
@@ -469,11 +367,7 @@ class Worker:
         """Let attempts under way finish and settle; cancel what does not, and give its leases back."""
         until = time.monotonic() + grace_seconds
         await self._end_within(grace_seconds, self._tasks)
-        try:
-            async with asyncio.timeout(max(1.0, until - time.monotonic())):
-                await self._settling.join()
-        except TimeoutError:
-            self._seldom.event("stopped unsettled", waiting=self._settling.qsize())
+        await self._settler.finish(max(1.0, until - time.monotonic()))
         left = [(i, lease.token) for i, (lease, _) in self._running.items()]
         self._running.clear()
         if not left:
@@ -482,29 +376,6 @@ class Worker:
             event("released", leases=await self._executor.write(self._items.release, left))
         except Exception as error:  # noqa: BLE001  # the leases run out by themselves
             self._seldom.event("release failed", error=describe(error), leases=len(left))
-
-
-def _unwritable(settlement: Settlement, error: Exception) -> Settlement:
-    """Bury an item whose outcome the store refuses to write, without any of its effects."""
-    event("outcome refused", level=logging.ERROR, item=settlement.id, pipeline=settlement.pipeline, error=str(error))
-    return msgspec.structs.replace(
-        settlement,
-        state=settlement.state_before,
-        standing="dead",
-        lane=None,
-        ended="dead",
-        delay_ms=None,
-        due_at=None,
-        error=f"the store refused the outcome: {describe(error)}",
-        cause=UNWRITABLE,
-        body=None,
-        accepts=False,
-        presents=False,
-        presentation=None,
-        links=None,
-        children=(),
-        steps=(),
-    )
 
 
 class _Pace:

@@ -1,0 +1,137 @@
+"""The settler: writes how attempts ended, many at once, and does not give up while their leases may hold."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import Callable, Sequence
+
+import msgspec
+
+from tidings.model.contracts import Executor, Items
+from tidings.model.errors import StoreUnavailable
+from tidings.model.settlement import Settlement
+from tidings.process.runner import describe
+from tidings.process.waker import Waker
+from tidings.watch.logs import Seldom, event
+
+BATCH = 100
+AGAIN_SECONDS = 1.0
+UNWRITABLE = "the outcome could not be written"
+
+
+class Settler:
+    """One process's way to the store for all its attempts."""
+
+    def __init__(
+        self,
+        *,
+        items: Items,
+        executor: Executor,
+        waker: Waker,
+        report: Callable[[list[Settlement], frozenset[int]], None],
+        forget: Callable[[Sequence[Settlement]], None],
+        lease_seconds: float,
+    ) -> None:
+        self._items = items
+        self._executor = executor
+        self._waker = waker
+        self._report = report
+        self._forget = forget
+        self._lease_seconds = lease_seconds
+        self._waiting: asyncio.Queue[Settlement] = asyncio.Queue()
+        self._seldom = Seldom()
+
+    @property
+    def is_busy(self) -> bool:
+        """Tell whether attempts wait to be settled."""
+        return not self._waiting.empty()
+
+    def put(self, settlement: Settlement) -> None:
+        """Leave an attempt to be settled together with others."""
+        self._waiting.put_nowait(settlement)
+
+    async def run(self) -> None:
+        """Gather attempts that were left here and settle them, until cancelled."""
+        while True:
+            batch = [await self._waiting.get()]
+            while len(batch) < BATCH and not self._waiting.empty():
+                batch.append(self._waiting.get_nowait())
+            try:
+                await self.settle(batch)
+            except Exception as error:  # noqa: BLE001  # the leases run out and are swept; the loop lives on
+                self._seldom.event("attempt lost", error=describe(error))
+            finally:
+                self._forget(batch)
+                for _ in batch:
+                    self._waiting.task_done()
+
+    async def finish(self, seconds: float) -> None:
+        """Wait until everything that was left here is settled."""
+        try:
+            async with asyncio.timeout(seconds):
+                await self._waiting.join()
+        except TimeoutError:
+            self._seldom.event("stopped unsettled", waiting=self._waiting.qsize())
+
+    async def settle(self, batch: list[Settlement]) -> None:
+        """Settle, trying again while the store is away; a lost reply is cleared up by reading back."""
+        until = time.monotonic() + self._lease_seconds
+        while True:
+            try:
+                settled = await self._executor.write(self._items.settle, batch)
+                break
+            except StoreUnavailable as error:
+                self._seldom.event("settling failed", error=str(error), waiting=len(batch))
+                if time.monotonic() > until:
+                    return
+                await asyncio.sleep(AGAIN_SECONDS)
+                batch = await self._still_open(batch)
+                if not batch:
+                    return
+            except Exception as error:  # noqa: BLE001  # one item must not fail its batch
+                if len(batch) > 1:
+                    await self.settle(batch[: len(batch) // 2])
+                    await self.settle(batch[len(batch) // 2 :])
+                    return
+                if batch[0].cause == UNWRITABLE:
+                    # Not even its burial can be written: the lease runs out, and the third loss buries it.
+                    self._seldom.event("outcome lost", item=batch[0].id, error=describe(error))
+                    return
+                batch = [_unwritable(batch[0], error)]
+        self._report(batch, settled.stale)
+        if settled.born:
+            self._waker.wake_all()
+        for lane in {s.lane for s in batch if s.lane is not None and s.delay_ms == 0}:
+            self._waker.wake(lane)
+
+    async def _still_open(self, batch: list[Settlement]) -> list[Settlement]:
+        try:
+            closed = await self._executor.read(self._items.were_settled, [(s.id, s.token) for s in batch])
+        except StoreUnavailable:
+            return batch
+        return [s for s in batch if s.id not in closed]
+
+
+def _unwritable(settlement: Settlement, error: Exception) -> Settlement:
+    """Bury an item whose outcome the store refuses to write, without any of its effects."""
+    event("outcome refused", level=logging.ERROR, item=settlement.id, pipeline=settlement.pipeline, error=str(error))
+    return msgspec.structs.replace(
+        settlement,
+        state=settlement.state_before,
+        standing="dead",
+        lane=None,
+        ended="dead",
+        delay_ms=None,
+        due_at=None,
+        error=f"the store refused the outcome: {describe(error)}",
+        cause=UNWRITABLE,
+        body=None,
+        accepts=False,
+        presents=False,
+        presentation=None,
+        links=None,
+        children=(),
+        steps=(),
+    )

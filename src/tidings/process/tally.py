@@ -1,0 +1,80 @@
+"""The tally: what a worker did, for the log, the metrics and the history on the dashboard."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import Callable
+
+from tidings.model.contracts import Executor
+from tidings.model.settlement import Settlement
+from tidings.process.runner import describe
+from tidings.watch.logs import Seldom, event
+from tidings.watch.metrics import Metrics
+
+RECORD_SECONDS = 3.0
+MINUTE_MS = 60_000
+Record = Callable[[list[tuple[str, int, float]]], None]
+
+
+class Tally:
+    """Counts per minute, under its process's own name: no two workers ever write the same row."""
+
+    def __init__(self, *, owner: str, executor: Executor, metrics: Metrics | None, record: Record | None) -> None:
+        self.clock_ms = 0
+        """The database's clock, as last seen in a lease."""
+        self._owner = owner
+        self._executor = executor
+        self._metrics = metrics
+        self._record = record
+        self._rates: dict[tuple[str, int], float] = {}
+        self._seldom = Seldom()
+
+    def report(self, batch: list[Settlement], stale: frozenset[int] = frozenset()) -> None:
+        """Tell what became of a batch of attempts."""
+        kinds = Counter([(s.pipeline, s.ended, s.standing == "done", s.presents) for s in batch if s.id not in stale])
+        kinds.update((s.pipeline, "stale", False, False) for s in batch if stale and s.id in stale)
+        for pipeline in dict.fromkeys(kind[0] for kind in kinds):
+            of: Counter[str] = Counter()
+            finished = shown = 0
+            for (name, ended, done, presents), count in kinds.items():
+                if name == pipeline:
+                    of[ended] += count
+                    finished += count * done
+                    shown += count * presents
+            event("settled", pipeline=pipeline, processed=of.total(), finished=finished, **of)
+            self._count(f"settled:{pipeline}", of.total())
+            self._count(f"published:{pipeline}", shown)
+            if self._metrics is not None:
+                self._metrics.shelf_writes.inc(shown)
+                for ended, count in of.items():
+                    self._metrics.items.labels(pipeline, ended).inc(count)
+
+    def observe(self, settlement: Settlement, seconds: float) -> None:
+        """Note how long an attempt that could wait took."""
+        if self._metrics is not None:
+            name = settlement.steps[-1].transition if settlement.steps else settlement.state_before
+            self._metrics.attempts.labels(settlement.pipeline, name, settlement.ended).observe(seconds)
+
+    async def run(self) -> None:
+        """Write what was counted every few seconds, until cancelled."""
+        while True:
+            await asyncio.sleep(RECORD_SECONDS)
+            await self.write()
+
+    async def write(self) -> None:
+        """Write what was counted; a minute that is over is forgotten here."""
+        if self._record is None or not self._rates:
+            return
+        points = [(series, at, value) for (series, at), value in self._rates.items()]
+        try:
+            await self._executor.write(self._record, points)
+        except Exception as error:  # noqa: BLE001  # a loop outlives every surprise
+            self._seldom.event("rates not kept", error=describe(error))
+            return
+        newest = max(at for _, at, _ in points)
+        self._rates = {name: value for name, value in self._rates.items() if name[1] >= newest}
+
+    def _count(self, series: str, count: int) -> None:
+        name = (f"{series}:{self._owner}", self.clock_ms - self.clock_ms % MINUTE_MS)
+        self._rates[name] = self._rates.get(name, 0) + count
