@@ -52,30 +52,31 @@ class Glance:
         self._channels = channels
         self._limiters = limiters
         self._counts_until = float("-inf")
-        self._counted: list[Row] = []
+        self._counted: tuple[list[Row], dict[str, IntakeView]] = ([], {})
 
     def status(self) -> StatusView:
         """Return everything at a glance."""
         with self._database.reading() as tx:
             row = tx.one("now")
         assert row is not None
-        counts = self._counts()
+        counts, logs = self._counts()
         paused = self._ledgers.pauses()
         budgets = self._ledgers.today()
         sources = self.sources()
-        names = sorted({*self._pipelines, *(row[0] for row in counts)})
         views = {
-            name: self._pipeline(name, [r for r in counts if r[0] == name], paused, budgets, sources, row[0])
-            for name in names
+            name: self._pipeline(name, [r for r in counts if r[0] == name], log, paused, budgets, sources, row[0])
+            for name, log in logs.items()
         }
         return StatusView(views, self.alerts(), row[0], sorted(paused))
 
-    def _counts(self) -> list[Row]:
-        """Count items by state; where that is slow, what was counted holds for a while."""
+    def _counts(self) -> tuple[list[Row], dict[str, IntakeView]]:
+        """Count items by state, and each pipeline's log; where that is slow, what was counted holds for a while."""
         started = time.monotonic()
         if started > self._counts_until:
             with self._database.reading() as tx:
-                self._counted = tx.all("count_items")
+                rows = tx.all("count_items")
+                names = sorted({*self._pipelines, *(row[0] for row in rows)})
+                self._counted = (rows, {name: IntakeView(*self._intake.totals(name)) for name in names})
             ended = time.monotonic()
             if (took := ended - started) > QUICK_SECONDS:
                 self._counts_until = ended + took / COUNT_SHARE
@@ -85,6 +86,7 @@ class Glance:
         self,
         name: str,
         counts: list[Row],
+        log: IntakeView,
         paused: Mapping[str, str],
         budgets: list[Any],
         sources: list[SourceView],
@@ -110,7 +112,6 @@ class Glance:
                 states[state] += count
                 if standing == "open":
                     waiting[state] += count
-        unmerged, checkpoint, total = self._intake.totals(name)
         with self._database.reading() as tx:
             oldest = tx.one("oldest_due", pipeline=name)
         writes = next((b.spent for b in budgets if b.name == f"shelf_writes:{name}"), 0)
@@ -126,7 +127,7 @@ class Glance:
             rejected=standings.get("rejected", 0),
             dead_letters=standings.get("dead", 0),
             oldest_due_seconds=round(oldest[0] / 1000, 1) if oldest and oldest[0] is not None else None,
-            intake=IntakeView(unmerged, checkpoint, total),
+            intake=log,
             settled_last_hour=round(sum(p.value for p in self.points(f"settled:{name}", since_ms=now - HOUR_MS))),
             published_last_hour=round(sum(p.value for p in self.points(f"published:{name}", since_ms=now - HOUR_MS))),
             last_processed_at=max((row[7] for row in counts), default=None),
