@@ -15,9 +15,9 @@ import apsw
 
 from tidings.model.clock import SystemClock
 from tidings.model.errors import Misconfigured, StoreUnavailable
-from tidings.store.checkpointer import Checkpointer
 from tidings.store.database import Batch, Durability, Row, Tx
 from tidings.store.statements import WIDE, load
+from tidings.store.wal import WalCopier
 
 OLDEST_SAFE = (3, 51, 3)
 """Older ones carry the WAL-reset bug, which can corrupt the file."""
@@ -130,8 +130,8 @@ class SqliteDatabase:
         self._hints: apsw.Connection | None = None
         with translated(path):
             self._writer = self._open()
-            self._checkpointer = Checkpointer(self._open)
-            self._writer.set_wal_hook(self._checkpointer.after_commit)
+            self._copier = WalCopier(self._open)
+            self._writer.set_wal_hook(self._copier.after_commit)
             self._writer_tx = SqliteTx(self._writer, self._now_ms)
 
     def _open(self) -> apsw.Connection:
@@ -242,7 +242,7 @@ class SqliteDatabase:
 
     def close(self) -> None:
         """Close every connection."""
-        self._checkpointer.close()
+        self._copier.close()
         for connection in self._opened:
             connection.close()
         self._opened.clear()

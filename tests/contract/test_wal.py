@@ -7,8 +7,8 @@ from pathlib import Path
 
 from tests.processes import until
 
-from tidings.store.checkpointer import PAGES, PAGES_MAX
 from tidings.store.sqlite import SqliteDatabase
+from tidings.store.wal import PAGES, PAGES_MAX
 
 PAGE_BYTES = 8192
 ROW = b"x" * 50_000
@@ -33,7 +33,7 @@ def log_of(file: Path) -> float:
 
 
 def copying() -> int:
-    return sum(thread.name == "checkpoint" for thread in threading.enumerate())
+    return sum(thread.name == "wal" for thread in threading.enumerate())
 
 
 async def test_a_log_that_grows_is_copied_beside_the_writer(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""SQLite's checkpoints, made beside the writer: inside its commits they take a tenth of the time of a bulk load."""
+"""SQLite's write-ahead log, copied to its places beside the writer: in its commits that takes a tenth of a bulk load."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ import apsw
 PAGES = 4_000
 """How long the write-ahead log may grow before its pages are copied to their places."""
 PAGES_MAX = 8_000
-"""While somebody always writes, a checkpoint beside never gets to the end: then the writer makes the last bit."""
+"""While somebody always writes, a copier beside never gets to the end: then the writer copies the last bit."""
 
 
-class Checkpointer:
+class WalCopier:
     """Copies the log of one database in a thread of its own, which is started when there is something to do."""
 
     def __init__(self, connect: Callable[[], apsw.Connection]) -> None:
@@ -30,7 +30,7 @@ class Checkpointer:
             self._copy(writer)
         elif pages >= PAGES:
             if self._thread is None:
-                self._thread = threading.Thread(target=self._run, name="checkpoint", daemon=True)
+                self._thread = threading.Thread(target=self._run, name="wal", daemon=True)
                 self._thread.start()
             self._is_wanted.set()
         return apsw.SQLITE_OK
