@@ -1,4 +1,4 @@
-"""SQLite's write-ahead log, copied to its places beside the writer: in its commits that takes a tenth of a bulk load."""
+"""SQLite's write-ahead log, copied to its places beside the writer: in its commits it took a tenth of a bulk load."""
 
 from __future__ import annotations
 
@@ -7,6 +7,8 @@ import threading
 from collections.abc import Callable
 
 import apsw
+
+from tidings.model.errors import StoreUnavailable
 
 PAGES = 4_000
 """How long the write-ahead log may grow before its pages are copied to their places."""
@@ -43,7 +45,10 @@ class WalCopier:
             self._thread.join()
 
     def _run(self) -> None:
-        connection = self._connect()
+        try:
+            connection = self._connect()
+        except (apsw.Error, StoreUnavailable):
+            return  # later, and more of it at once, the writer copies
         while self._is_wanted.wait() and not self._is_closing:
             self._is_wanted.clear()
             self._copy(connection)
