@@ -8,6 +8,7 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
+import pytest
 from tests import example
 from tests.engine import Engine
 from tests.example import thing
@@ -20,7 +21,7 @@ from tidings.model.pipeline import Pipeline
 from tidings.model.settlement import Ahead, Merged, Settlement
 from tidings.model.workflow import Transition, Work, Workflow
 from tidings.process.merger import Merger
-from tidings.store.intake import BATCH_BYTES
+from tidings.store.intake import BATCH_BYTES, IntakeLog
 
 OpenGround = Callable[..., Ground]
 RIGHT_SECONDS = 15
@@ -122,6 +123,24 @@ def test_a_worker_that_vanished_leaves_its_batch_to_the_usual_way(open_ground: O
     assert gone.dump() == before, "a right that is over writes nothing"
     other.work()
     assert other.item("a").state == "shown"
+
+
+def test_a_key_of_two_batches_costs_only_itself_its_run(open_ground: OpenGround) -> None:
+    """The second batch cannot know what the first will have brought: of it, only that one item is merged as usual."""
+    ground = open_ground()
+    append(ground, "a", "b")
+    first = take(ground, limit=2)
+    append(ground, "b", fingerprint="newer")
+    append(ground, "c", "d")
+    second = take(ground, limit=3)
+
+    assert write(ground, first).ran == 2
+    assert write(ground, second) == Merged(read=3, born=2, changed=1, checkpoint=5, ran=2)
+
+    assert [ground.item(key).state for key in "acd"] == ["shown"] * 3
+    assert (ground.item("b").state, ground.item("b").revision) == ("found", 2)
+    ground.work()
+    assert ground.item("b").accepted_revision == 2
 
 
 def test_a_slow_worker_writes_late_if_nobody_has_taken_over(ground: Ground) -> None:
@@ -254,6 +273,87 @@ async def test_an_outcome_that_cannot_be_written_costs_nobody_else_anything(data
         assert engine.item("thing", "bad").item.standing == "dead"
 
 
+def merger(engine: Engine, threads: ThreadPoolExecutor, **options: Any) -> Merger:
+    async def active() -> tuple[str, ...]:
+        return ("example",)
+
+    return Merger(
+        intake=options.pop("intake", engine.store.intake),
+        runner=engine.app.runner,
+        executor=engine.app.executor,
+        threads=threads,
+        waker=engine.app.waker,
+        active=active,
+        report=lambda settlements, now_ms: None,
+        **options,
+    )
+
+
+class Counted(IntakeLog):
+    """A log that counts how often it is asked for a batch."""
+
+    abreast = 2
+    asked = turns = 0
+
+    def comes_next(self, ran: Ahead) -> bool:
+        self.turns += 1
+        return super().comes_next(ran)
+
+    def merge_ahead(self, *args: Any, **options: Any) -> tuple[Merged, Ahead | None]:
+        self.asked += 1
+        return super().merge_ahead(*args, **options)
+
+
+async def test_two_batches_of_one_process_are_written_in_order(database_url: str) -> None:
+    async with Engine(database_url, [example.pipeline()]) as engine:
+        keys = [f"{number}" for number in range(70)]
+        engine.store.intake.append("example", [thing(key) for key in keys])
+        intake = Counted(engine.app.database, engine.app.pipelines)
+        with ThreadPoolExecutor(1) as threads:
+            stop = asyncio.Event()
+            running = asyncio.create_task(merger(engine, threads, intake=intake, batch=10, lease_seconds=900).run(stop))
+            await until(lambda: engine.states("thing") == {"shown": 70})
+            stop.set()
+            await running
+
+        assert engine.store.intake.unmerged("example") == 0
+        with engine.app.database.reading() as tx:
+            assert [row[0] for row in tx.sql("SELECT key FROM items ORDER BY id", {})] == keys
+            assert tx.sql("SELECT count(*) FROM journal WHERE kind = 'attempt'", {}) == [(70,)]
+
+
+@pytest.mark.parametrize("own", [1, 2])
+async def test_who_waits_for_a_neighbor_asks_for_no_more_meanwhile(database_url: str, own: int) -> None:
+    """Each question is a transaction that keeps all others from merging."""
+    async with Engine(database_url, [example.pipeline()]) as engine:
+        engine.store.intake.append("example", [thing(f"{number}") for number in range(10 + 10 * own)])
+        neighbor = engine.store.intake.merge_ahead("example", limit=10)[1]
+        assert neighbor is not None
+        intake = Counted(engine.app.database, engine.app.pipelines)
+        with ThreadPoolExecutor(1) as threads:
+            waiting = merger(engine, threads, intake=intake, batch=10, lease_seconds=900)
+            stop = asyncio.Event()
+            running = asyncio.create_task(waiting.run(stop))
+            await until(lambda: len(aheads(engine)) == 1 + own)
+            turns = intake.turns
+            await until(lambda: intake.turns > turns + 50)
+            assert intake.asked <= 3
+            stop.set()
+            await running
+            settlements = [engine.app.runner.run_ahead(lease, LEASE_SECONDS) for lease in neighbor.leases]
+            birth = intake.prepare(neighbor, [s for s in settlements if s is not None])
+            assert intake.merge_ahead("example", neighbor, birth, limit=0)[0].ran == 10
+            await waiting.give_back()
+
+        assert engine.states("thing") == {"shown": 10 + 10 * own}
+        assert aheads(engine) == []
+
+
+def aheads(engine: Engine) -> list[Any]:
+    with engine.app.database.reading() as tx:
+        return tx.sql("SELECT through FROM aheads ORDER BY through", {})
+
+
 async def test_what_is_not_run_in_time_is_born_unrun(database_url: str) -> None:
     """A slow batch does not outlast its right; the rest of it is claimed as usual."""
     go_on = threading.Event()
@@ -269,21 +369,8 @@ async def test_what_is_not_run_in_time_is_born_unrun(database_url: str) -> None:
     async with Engine(database_url, [Pipeline("example", "Example", "", {"thing": workflow})]) as engine:
         engine.store.intake.append("example", [thing("slow"), *(thing(f"{n}") for n in range(20))])
 
-        async def active() -> tuple[str, ...]:
-            return ("example",)
-
         with ThreadPoolExecutor(1) as threads:
-            merging = Merger(
-                intake=engine.store.intake,
-                runner=engine.app.runner,
-                executor=engine.app.executor,
-                threads=threads,
-                waker=engine.app.waker,
-                active=active,
-                report=lambda settlements, now_ms: None,
-                batch=500,
-                lease_seconds=0.3,
-            )
+            merging = merger(engine, threads, batch=500, lease_seconds=0.3)
             stop = asyncio.Event()
             running = asyncio.create_task(merging.run(stop))
             await until(lambda: sum(engine.states("thing").values()) == 21)

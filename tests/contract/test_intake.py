@@ -6,6 +6,7 @@ import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from tests import example
@@ -354,12 +355,29 @@ def test_the_next_findings_are_read_without_reading_the_whole_log(ground: Ground
 
     asked = {"pipeline": "example", "checkpoint": 0, "limit": 10}
     for name in ("unmerged_findings", "size_of_findings"):
-        explain = f"EXPLAIN {load('postgres')[name].text}"
-        with ground.database.transaction() as tx:
-            rows = tx.connection.execute(explain, asked)  # type: ignore[attr-defined]  # the driver's own
-            plan = "\n".join(row[0] for row in rows)
+        plan = explained(ground, name, asked)
         assert "Index Scan using intake_" in plan
         assert "Sort" not in plan
+
+
+def test_keys_are_looked_up_one_by_one_however_many_items_there_are(ground: Ground) -> None:
+    """The planner would rather read all items than look a thousand of them up."""
+    if ground.database.dialect != "postgres":
+        return
+    ground.record(*(thing(f"{number}") for number in range(3_000)))
+    names = [(number, "example", "thing", f"{number}") for number in range(1_000)]
+
+    for name in ("known_fingerprints", "look_up_item", "look_up_tombstone"):
+        plan = explained(ground, name, ground.database.prepare(name, names).values)
+        assert "Index Scan using " in plan or "Index Only Scan using " in plan
+        assert "Nested Loop" in plan
+
+
+def explained(ground: Ground, name: str, values: Any) -> str:
+    with ground.database.transaction() as tx:
+        text = f"EXPLAIN {load('postgres')[name].text}"
+        rows = tx.connection.execute(text, values)  # type: ignore[attr-defined]  # the driver's own
+        return "\n".join(row[0] for row in rows)
 
 
 def test_an_append_rolled_back_after_drawing_ids_leaves_a_hole_nobody_trips_over(ground: Ground) -> None:

@@ -8,7 +8,7 @@ import psycopg
 import pytest
 from tests.conftest import new_postgres_database
 
-from tidings.model.errors import StoreUnavailable
+from tidings.model.errors import Misconfigured, StoreUnavailable
 from tidings.store.postgres import PostgresDatabase
 
 
@@ -34,6 +34,28 @@ def test_a_database_that_does_not_exist_is_named(postgres_server: str) -> None:
     database = PostgresDatabase(postgres_server.replace("/postgres?", "/nowhere?"))
     with pytest.raises(StoreUnavailable, match='database "nowhere" does not exist'), database.transaction():
         pass
+    database.close()
+
+
+@pytest.mark.parametrize("address", ["someone:hun%ter2@127.0.0.1/none", "someone:hun%ter2@127.0.0.1/none?colour=red"])
+def test_an_address_that_cannot_be_read_is_told_without_quoting_it(address: str) -> None:
+    database = PostgresDatabase(f"postgresql://{address}")
+    with pytest.raises(Misconfigured, match="database_url cannot be read") as caught, database.reading():
+        pass
+    database.close()
+
+    assert "ter2" not in str(caught.value)
+    assert caught.value.__cause__ is None
+
+
+def test_texts_arrive_whole_whatever_the_server_would_encode_them_in(postgres_server: str) -> None:
+    with psycopg.connect(postgres_server, autocommit=True) as connection:
+        connection.execute("CREATE DATABASE latin ENCODING 'LATIN1' LC_COLLATE 'C' LC_CTYPE 'C' TEMPLATE template0")
+    database = PostgresDatabase(postgres_server.replace("/postgres?", "/latin?"))
+    with database.transaction() as tx:
+        tx.sql("CREATE TABLE samples (series text, at bigint, value float8, PRIMARY KEY (series, at))", {})
+        tx.many("put_sample", [("naïve", 1, 2.5)])
+        assert tx.sql("SELECT value FROM samples WHERE series = :series", {"series": "naïve"}) == [(2.5,)]
     database.close()
 
 

@@ -16,6 +16,7 @@ from tidings.model.outcome import Advance, Outcome
 from tidings.model.pipeline import Pipeline
 from tidings.model.publication import IdIndex, Presentation, Retention
 from tidings.model.workflow import ANY, Transition, Work, Workflow
+from tidings.store.retention import DEAD
 
 OpenGround = Callable[..., Ground]
 
@@ -185,6 +186,17 @@ def test_nothing_goes_while_a_delivery_is_open(open_ground: OpenGround) -> None:
 
     ground.settle(*ground.claim(lane="notify"))
     assert ground.store.retention.tidy() == {"retired:example": 1, "dead letters": 1}
+
+
+def test_open_deliveries_are_looked_up_and_not_joined(ground: Ground) -> None:
+    """A paused channel leaves thousands open: joined with all items they would hold up all tidying."""
+    explain = "EXPLAIN" if ground.database.dialect == "postgres" else "EXPLAIN QUERY PLAN"
+    with ground.database.transaction() as tx:
+        plan = "\n".join(str(row[-1]) for row in tx.sql(f"{explain} {DEAD}", {}))
+
+    assert "links_by_parent" in plan
+    assert "items_pipeline_kind_key_key" in plan or "sqlite_autoindex_items" in plan
+    assert "Join" not in plan
 
 
 def test_retention_does_not_delete_what_got_a_new_life_meanwhile(open_ground: OpenGround) -> None:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
+import subprocess
+import sys
 import threading
 from pathlib import Path
 
@@ -12,6 +15,17 @@ from tidings.store.wal import PAGES, PAGES_MAX
 
 PAGE_BYTES = 8192
 ROW = b"x" * 50_000
+ROUNDS = 200
+WRITING = f"""
+import sys, time
+from pathlib import Path
+from tests.contract.test_wal import open_database, write
+database = open_database(Path(sys.argv[1]))
+for _ in range({ROUNDS}):
+    write(database, 20)
+    time.sleep(0.01)  # as long as a worker computes, at least
+database.close()
+"""
 
 
 def open_database(path: Path) -> SqliteDatabase:
@@ -64,3 +78,22 @@ def test_the_log_is_bounded_though_somebody_always_writes(tmp_path: Path) -> Non
     with again.reading() as tx:
         assert tx.sql("SELECT count(*), min(length(body)) FROM heavy", {}) == [(rows, len(ROW))]
     again.close()
+
+
+def test_the_log_is_bounded_though_two_processes_write(tmp_path: Path) -> None:
+    """At the end of its patience one keeps the other out for a moment."""
+    file = tmp_path / "a.db"
+    open_database(file).close()
+    command = [sys.executable, "-c", WRITING, str(file)]
+    writers = [subprocess.Popen(command) for _ in range(2)]
+    longest = 0.0
+    while any(writer.poll() is None for writer in writers):
+        with contextlib.suppress(FileNotFoundError):
+            longest = max(longest, log_of(file))
+
+    assert [writer.returncode for writer in writers] == [0, 0]
+    assert PAGES < longest < 2 * PAGES_MAX
+    database = open_database(file)
+    with database.reading() as tx:
+        assert tx.sql("SELECT count(*) FROM heavy", {}) == [(2 * ROUNDS * 20,)]
+    database.close()

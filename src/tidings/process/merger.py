@@ -108,7 +108,7 @@ class Merger:
                 self._seldom.event("merging failed", error=describe(error))
 
     async def _turn(self, name: str, limit: int) -> int:
-        """Write what was run ahead and take the next batch, in one commit; then run what of it can be."""
+        """Write the first batch that was run ahead, and take the next in the same commit, to be run."""
         self._turns += 1
         try:
             if not self._runs_ahead:
@@ -117,12 +117,17 @@ class Merger:
                 return merged.read
             if not (batches := self._ahead.get(name)):
                 return await self._take(name, limit)
-            if len(batches) < self._intake.abreast and len(batches[-1].ahead.arrivals) >= limit > 0:
-                await self._take(name, limit)  # it runs while the first is written
+            if self._has_room(batches, limit):
+                await self._take(name, limit)  # it will run while the first is written
             await asyncio.wait({batches[0].running})
             return await self._write(name, limit)
         finally:
             self._turns -= 1
+
+    def _has_room(self, batches: deque[_Batch], limit: int) -> bool:
+        """Tell whether to take one more: where there seems to be more, and once for each batch that is run."""
+        is_full = len(batches[-1].ahead.arrivals) >= limit > 0
+        return is_full and len(batches) < self._intake.abreast and not batches[0].running.done()
 
     async def _take(self, name: str, limit: int) -> int:
         merged, taken = await self._executor.write(self._merge_ahead, name, None, None, limit)
@@ -194,5 +199,5 @@ class Merger:
         )
         if settlements and ahead is not None:
             self._report(settlements, ahead.leases[0].granted_at)
-        if merged.read > len(settlements) or any(s.lane is not None or s.children for s in settlements):
+        if merged.read > merged.ran or any(s.lane is not None or s.children for s in settlements):
             self._waker.wake_all()

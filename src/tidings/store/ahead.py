@@ -110,12 +110,23 @@ def _item_row(s: Settlement, place: int, finding: Finding) -> tuple[Any, ...]:
     )  # fmt: skip
 
 
+def _without_known(tx: Tx, pipeline: Pipeline, ahead: Ahead, birth: Birth) -> Birth:
+    """Leave out what was born since the batch was taken: an earlier batch had the same key."""
+    names = [(n, s.pipeline, s.kind, s.key) for n, s in enumerate(birth.settlements)]
+    known = {row[0] for row in tx.many("known_fingerprints", names)}
+    return prepare(tx, pipeline, ahead, [s for n, s in enumerate(birth.settlements) if n not in known])
+
+
 def bear(tx: Tx, pipelines: Mapping[str, Pipeline], ahead: Ahead, birth: Birth | None) -> tuple[Adopted, int]:
-    """Give birth to what was run; merge the rest of the batch, or all of it if an item exists by now, as usual.
+    """Give birth to what was run; merge the rest of the batch, or what exists by now, as usual.
 
     Return what became of the batch, and how many were born run.
     """
-    if birth is None or not birth.settlements or not tx.changes_all(birth.items):
+    if birth is not None and birth.settlements and not tx.changes_all(birth.items):
+        birth = _without_known(tx, pipelines[ahead.pipeline], ahead, birth)
+        if birth.settlements and not tx.changes_all(birth.items):
+            birth = None
+    if birth is None or not birth.settlements:
         return adopt(tx, pipelines, [Arrival(*arrival) for arrival in ahead.arrivals]), 0
     for batch in birth.rows:
         tx.write(batch)

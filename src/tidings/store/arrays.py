@@ -6,7 +6,7 @@ import re
 import struct
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any
 
 import psycopg
 from psycopg.abc import Buffer
@@ -30,7 +30,7 @@ class _Element:
 _ELEMENTS = {
     "text": _Element(25, 1009, str.encode),
     "bigint": _Element(20, 1016, struct.Struct(">q").pack),
-    "bytea": _Element(17, 1001, bytes),
+    "bytea": _Element(17, 1001, b"".__add__),
     "double precision": _Element(701, 1022, struct.Struct(">d").pack),
 }
 
@@ -39,7 +39,6 @@ class Array:
     """One column, ready to be sent."""
 
     __slots__ = ("data",)
-    oid: ClassVar[int]
 
     def __init__(self, data: bytes) -> None:
         self.data = data

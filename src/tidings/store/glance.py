@@ -26,7 +26,7 @@ from tidings.store.schedules import ScheduleRow, ScheduleStore
 HOUR_MS = 3_600_000
 COUNT_SHARE = 0.1
 """What of the time may go into counting items, where looking is frequent and the table big."""
-QUICK_SECONDS = 0.05
+QUICK_SECONDS, STALE_SECONDS_MAX = 0.05, 30.0
 SILENT_FACTOR = 5
 
 
@@ -79,7 +79,7 @@ class Glance:
                 self._counted = (rows, {name: IntakeView(*self._intake.totals(name)) for name in names})
             ended = time.monotonic()
             if (took := ended - started) > QUICK_SECONDS:
-                self._counts_until = ended + took / COUNT_SHARE
+                self._counts_until = ended + min(took / COUNT_SHARE, STALE_SECONDS_MAX)
         return self._counted
 
     def _pipeline(

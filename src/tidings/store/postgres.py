@@ -16,13 +16,15 @@ import psycopg
 from psycopg import sql as composing
 from psycopg_pool import ConnectionPool, PoolTimeout
 
-from tidings.model.errors import StoreUnavailable
+from tidings.model.errors import Misconfigured, StoreUnavailable
 from tidings.store.arrays import array, types_of
 from tidings.store.database import Batch, Contention, Durability, Row, Tx
 from tidings.store.statements import load
 
 _PARAMETER = re.compile(r"(?<![:\w]):([a-z][a-z_0-9]*)")
 HINT_SECONDS = 0.1
+PATIENCE_SECONDS = 10.0
+_CONNECTING: dict[str, Any] = {"connect_timeout": 10, "client_encoding": "utf8"}
 COMPARE_SECONDS = 60.0
 _SESSION = (
     "SET statement_timeout = '5s'; SET lock_timeout = '2s'; SET idle_in_transaction_session_timeout = '10s'; "
@@ -138,7 +140,7 @@ class PostgresDatabase:
             open=False,
             name=name,
             timeout=10,
-            kwargs={"connect_timeout": 10},
+            kwargs=_CONNECTING,
             check=ConnectionPool.check_connection if name == "readers" else None,
         )
         pool.open()
@@ -221,8 +223,25 @@ class PostgresDatabase:
                     setattr(self._local, mode, None)
 
     def _reach(self) -> None:
-        """Connect once without the pool, which would go on trying for 10 s and then not say what is wrong."""
-        psycopg.connect(self.url, connect_timeout=10).close()
+        """Connect once without the pool, which would go on trying for 10 s and then not say what is wrong.
+
+        A server that is starting, or full, is waited for.
+        """
+        until = time.monotonic() + PATIENCE_SECONDS
+        while True:
+            try:
+                psycopg.connect(self.url, **_CONNECTING).close()
+                break
+            except psycopg.ProgrammingError:
+                # The driver's own sentence would quote the address, and with it the password.
+                raise Misconfigured(
+                    "database_url cannot be read: is there an unknown parameter after its ?, or in its password "
+                    "a %, @, / or : that must be written as %25, %40, %2F or %3A?"
+                ) from None
+            except (psycopg.errors.CannotConnectNow, psycopg.errors.TooManyConnections):
+                if time.monotonic() > until:
+                    raise
+                time.sleep(0.1)
         self._is_reached = True
 
     @contextmanager
@@ -256,7 +275,7 @@ class PostgresDatabase:
         """Wait for a notification on a connection of its own; False when time is up."""
         with self._listening, translated():
             if self._listener is None or self._listener.closed:
-                self._listener = psycopg.connect(self.url, autocommit=True)
+                self._listener = psycopg.connect(self.url, autocommit=True, **_CONNECTING)
                 self._listener.execute("LISTEN tidings_work")
             try:
                 return next(self._listener.notifies(timeout=seconds, stop_after=1), None) is not None

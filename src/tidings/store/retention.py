@@ -21,11 +21,14 @@ RUN_DAYS = 30
 JOURNAL_BATCH = 5_000
 TRIM_SECONDS = 3600.0
 _AT_REST = "i.lease_until IS NULL AND i.standing IN ('done', 'rejected', 'waits')"
-_NO_OPEN_DELIVERY = """NOT EXISTS (SELECT 1 FROM links l JOIN items d ON d.pipeline = l.pipeline AND d.kind = 'delivery'
-    AND 'delivery:' || d.key = l.child
+_NO_OPEN_DELIVERY = """NOT EXISTS (SELECT 1 FROM links l
     WHERE l.pipeline = i.pipeline AND l.relation = 'announces' AND l.parent = i.kind || ':' || i.key
-    AND d.standing IN ('open', 'parked', 'dead'))"""
-_DEAD = (
+    AND EXISTS (SELECT 1 FROM items d
+        WHERE d.pipeline = l.pipeline AND d.kind = 'delivery' AND d.key = substr(l.child, length('delivery:') + 1)
+        AND d.standing IN ('open', 'parked', 'dead') LIMIT 1 OFFSET 0)
+    LIMIT 1 OFFSET 0)"""
+"""OFFSET keeps both look-ups look-ups: PostgreSQL would join all links with all deliveries."""
+DEAD = (
     "SELECT i.id, i.pipeline, i.kind, i.key, i.fingerprint, i.lease_token FROM items i "  # noqa: S608  # constants
     f"WHERE i.standing = 'dead' AND i.lease_until IS NULL AND {_NO_OPEN_DELIVERY}"
 )
@@ -132,7 +135,7 @@ class RetentionStore:
     def _drop_old_dead_letters(self) -> int:
         with self._database.transaction() as tx:
             rows = tx.sql(
-                f"{_DEAD} AND i.changed_at < tidings_now() - :age_ms ORDER BY i.id LIMIT :batch",
+                f"{DEAD} AND i.changed_at < tidings_now() - :age_ms ORDER BY i.id LIMIT :batch",
                 {"age_ms": round(self._dead_letter_days * DAY_MS), "batch": BATCH},
             )
             return self.bury(tx, rows, None)
@@ -162,7 +165,7 @@ class RetentionStore:
 
     def purge(self, *, item: int | None = None, pipeline: str | None = None, cause: str | None = None) -> int:
         """Bury dead letters now: one, those of a cause, or all."""
-        sql = _DEAD
+        sql = DEAD
         values: dict[str, object] = {}
         for name, value in (("id", item), ("pipeline", pipeline), ("cause", cause)):
             if value is not None:

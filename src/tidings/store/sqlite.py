@@ -130,7 +130,7 @@ class SqliteDatabase:
         self._hints: apsw.Connection | None = None
         with translated(path):
             self._writer = self._open()
-            self._copier = WalCopier(self._open)
+            self._copier = WalCopier(self._open, _wait_for_turn)
             self._writer.set_wal_hook(self._copier.after_commit)
             self._writer_tx = SqliteTx(self._writer, self._now_ms)
 
