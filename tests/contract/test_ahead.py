@@ -304,6 +304,20 @@ class Counted(IntakeLog):
         return super().merge_ahead(*args, **options)
 
 
+async def test_a_link_nobody_should_have_stated_holds_nothing_up(database_url: str) -> None:
+    """Of a new item no link can be there yet. If one is, the batch is merged as usual, and the item states it again."""
+    async with Engine(database_url, [example.pipeline()]) as engine:
+        with engine.app.database.transaction() as tx:
+            tx.many("insert_link", [("example", "below", "thing:a", 1, "thing:p", 7)])
+        engine.store.intake.append("example", [thing("a", parent="p"), thing("b")])
+        await engine.work_until_idle()
+
+        assert engine.states("thing") == {"shown": 2}
+        with engine.app.database.reading() as tx:
+            rows = tx.sql("SELECT child, parent FROM links WHERE child = 'thing:a'", {})
+        assert rows == [("thing:a", "thing:p")]
+
+
 async def test_two_batches_of_one_process_are_written_in_order(database_url: str) -> None:
     async with Engine(database_url, [example.pipeline()]) as engine:
         keys = [f"{number}" for number in range(70)]

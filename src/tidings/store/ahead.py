@@ -53,9 +53,11 @@ def _draw_ids(tx: Tx, count: int) -> Sequence[int]:
 
 def _fresh(tx: Tx, arrivals: Sequence[Arrival], kinds: Mapping[str, str]) -> list[Arrival]:
     """Return the findings of some kinds that nobody knows, each key once."""
-    times = Counter([(f.kind, f.key) for f, _ in arrivals])
-    fresh = [a for a in arrivals if a.finding.kind in kinds and times[a.finding.kind, a.finding.key] == 1]
-    names = [(n, a.finding.pipeline, a.finding.kind, a.finding.key) for n, a in enumerate(fresh)]
+    fresh = [arrival for arrival in arrivals if arrival.finding.kind in kinds]
+    times = Counter([(f.kind, f.key) for f, _ in fresh])
+    if len(times) < len(fresh):
+        fresh = [arrival for arrival in fresh if times[arrival.finding.kind, arrival.finding.key] == 1]
+    names = [(n, f.pipeline, f.kind, f.key) for n, (f, _) in enumerate(fresh)]
     known = {row[0] for row in tx.many("known_fingerprints", names)}
     known |= find_buried(tx, names)
     return [arrival for n, arrival in enumerate(fresh) if n not in known] if known else fresh
@@ -96,7 +98,7 @@ def prepare(ready: Preparing, pipeline: Pipeline, ahead: Ahead, settlements: Seq
             ready.prepare("put_body", [(s.id, 1, s.body or f.payload) for s, _, f in ran], is_fresh=True),
             ready.prepare("insert_journal", births),
             ready.prepare("insert_journal", [journal_row(s) for s in settlements]),
-            ready.prepare("insert_link", links),
+            ready.prepare("insert_link", links, is_fresh=True),
         ),
         prepare_presentations(ready, pipeline, [shown_row(s) for s in settlements if s.presents], are_fresh=True),
     )

@@ -10,6 +10,7 @@ import msgspec
 from tidings.model.item import Step
 
 _encode = msgspec.json.Encoder().encode
+_PLAIN = (None, "yes")
 _decode = msgspec.json.Decoder(list[Any]).decode
 
 
@@ -17,7 +18,8 @@ def keep(steps: Sequence[Step], state: str) -> bytes | None:
     """Write the steps of an attempt that began in a state. Half of all that was written once was steps."""
     kept: list[Any] = []
     for step in steps:
-        if step.from_state != state or step.verdict not in (None, "yes") or _is_remarkable(step):
+        is_plain = step.model is None and not step.note and step.verdict in _PLAIN
+        if not is_plain or step.from_state != state or step.cost_micros or step.tokens:
             kept.append(step)
         elif step.criterion is None:
             kept.append((step.transition, step.to_state, step.ms))
@@ -25,10 +27,6 @@ def keep(steps: Sequence[Step], state: str) -> bytes | None:
             kept.append((step.transition, step.to_state, step.ms, step.criterion))
         state = step.to_state
     return _encode(kept) if kept else None
-
-
-def _is_remarkable(step: Step) -> bool:
-    return bool(step.note or step.model or step.cost_micros or step.tokens)
 
 
 def recall(kept: bytes | None, state: str) -> list[Step]:

@@ -61,9 +61,8 @@ def finding_of(given: Given, way: str, priority: int = NORMAL) -> Finding:
 def _normal(given: Given) -> tuple[Given, bool]:
     """Give equal items one form: nothing is absent rather than empty, and an option names its poll as its poll."""
     changes: dict[str, Any] = {}
-    for name in ("by", "title", "url", "text", "type"):
-        if getattr(given, name) == "":
-            changes[name] = None
+    if "" in (given.by, given.title, given.url, given.text, given.type):
+        changes = {name: None for name in ("by", "title", "url", "text", "type") if getattr(given, name) == ""}
     if given.kids is not None and not given.kids:
         changes["kids"] = None
     if given.parts is not None and not given.parts:
