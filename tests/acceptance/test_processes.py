@@ -103,8 +103,8 @@ def assert_nothing_lost_or_repeated(database: Database, accepted: set[str]) -> N
     """Every accepted key is an item at its end, and no lease token was closed twice."""
     with database.reading() as tx:
         states: dict[str, str] = dict(tx.sql("SELECT key, state FROM items", {}))
-        closed = tx.sql("SELECT item, token FROM journal WHERE kind = 'attempt'", {})
-        moves = tx.sql("SELECT item, to_state FROM journal WHERE kind = 'attempt' AND ended = 'advanced'", {})
+        closed = tx.sql("SELECT item, token FROM journal WHERE kind IN ('attempt', 'born') AND token > 0", {})
+        moves = tx.sql("SELECT item, to_state FROM journal WHERE ended = 'advanced'", {})
         leased = tx.sql("SELECT count(*) FROM items WHERE lease_until IS NOT NULL", {})
         if database.dialect == "sqlite":
             assert tx.sql("PRAGMA integrity_check", {}) == [("ok",)]

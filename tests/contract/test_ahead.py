@@ -333,7 +333,7 @@ async def test_two_batches_of_one_process_are_written_in_order(database_url: str
         assert engine.store.intake.unmerged("example") == 0
         with engine.app.database.reading() as tx:
             assert [row[0] for row in tx.sql("SELECT key FROM items ORDER BY id", {})] == keys
-            assert tx.sql("SELECT count(*) FROM journal WHERE kind = 'attempt'", {}) == [(70,)]
+            assert tx.sql("SELECT count(*) FROM journal WHERE ended = 'advanced'", {}) == [(70,)]
 
 
 @pytest.mark.parametrize("own", [1, 2])

@@ -17,7 +17,7 @@ from tidings.model.item import Finding, Rejected
 from tidings.model.pipeline import Admit
 
 CHUNK_BYTES = 1 << 18
-BATCH = 2_000
+BATCH = 5_000
 BATCH_BYTES = 4 << 20
 
 Line = tuple[int, Any]

@@ -88,7 +88,6 @@ def prepare(ready: Preparing, pipeline: Pipeline, ahead: Ahead, settlements: Seq
     found = {place: finding for finding, place in ahead.arrivals}
     places = dict(zip((lease.id for lease in ahead.leases), ahead.places, strict=True))
     ran = [(s, places[s.id], found[places[s.id]]) for s in settlements]
-    births = [(s.id, "born", 0, 0, "", s.state_before, "born", None, None, None) for s in settlements]
     links = [row for s in settlements for row in link_rows(s.pipeline, ref(s.kind, s.key), s.links or ())]
     return Birth(
         list(settlements),
@@ -96,8 +95,7 @@ def prepare(ready: Preparing, pipeline: Pipeline, ahead: Ahead, settlements: Seq
         ready.prepare("insert_run_item", [_item_row(s, place, finding) for s, place, finding in ran]),
         (
             ready.prepare("put_body", [(s.id, 1, s.body or f.payload) for s, _, f in ran], is_fresh=True),
-            ready.prepare("insert_journal", births),
-            ready.prepare("insert_journal", [journal_row(s) for s in settlements]),
+            ready.prepare("insert_journal", [journal_row(s, "born") for s in settlements]),
             ready.prepare("insert_link", links, is_fresh=True),
         ),
         prepare_presentations(ready, pipeline, [shown_row(s) for s in settlements if s.presents], are_fresh=True),

@@ -7,7 +7,7 @@ from itertools import groupby
 from operator import attrgetter
 from typing import Any
 
-from tidings.model.item import ref
+from tidings.model.item import JournalKind, ref
 from tidings.model.pipeline import Pipeline
 from tidings.model.publication import Presentation
 from tidings.model.settlement import Settlement
@@ -78,8 +78,8 @@ def trouble(s: Settlement) -> tuple[str | None, str | None]:
     return error, clean(s.cause)[:CAUSE_CHARS_MAX] if s.cause else None
 
 
-def journal_row(s: Settlement) -> tuple[Any, ...]:
-    """Return the journal's row of an attempt."""
+def journal_row(s: Settlement, kind: JournalKind = "attempt") -> tuple[Any, ...]:
+    """Return the journal's row of an attempt; one at an item that was not born yet tells of both."""
     attempt = s.attempts if s.ended in ("retried", "postponed", "parked", "dead") else 0
     error, steps = trouble(s)[0], keep(s.steps, s.state_before)
-    return (s.id, "attempt", s.token, attempt, s.state_before, s.state, s.ended, error, None, steps)
+    return (s.id, kind, s.token, attempt, s.state_before, s.state, s.ended, error, None, steps)

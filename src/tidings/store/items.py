@@ -211,7 +211,7 @@ class ItemStore:
         """Return an item's journal, oldest first."""
         with self._database.reading() as tx:
             rows = tx.all("life", item=item, limit=limit)
-        return [JournalRow(*row[:11], recall(row[11], row[6])) for row in rows]  # type: ignore[call-arg]
+        return [told for row in rows for told in recall(row)]
 
 
 def _leases(pipeline: str, lane: str, rows: list[Row]) -> list[Lease]:

@@ -1,13 +1,15 @@
-"""How the journal keeps the steps of an attempt: as short arrays, and by name whatever is remarkable."""
+"""How the journal keeps an attempt: its steps as short arrays, and by name whatever is remarkable."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import msgspec
 
-from tidings.model.item import Step
+from tidings.model.item import JournalRow, Step
+from tidings.store.database import Row
 
 _encode = msgspec.json.Encoder().encode
 _PLAIN = (None, "yes")
@@ -29,7 +31,16 @@ def keep(steps: Sequence[Step], state: str) -> bytes | None:
     return _encode(kept) if kept else None
 
 
-def recall(kept: bytes | None, state: str) -> list[Step]:
+def recall(row: Row) -> list[JournalRow]:
+    """Read a row. That of an item that was run before it was born tells of two moments: it was born, and it moved."""
+    number, item, at, kind, token, attempt, start, end, ended, error, actor, kept = row
+    told = JournalRow(number, item, at, kind, token, attempt, start, end, ended, error, actor, _steps(kept, start))
+    if kind != "born" or not start:
+        return [told]
+    return [JournalRow(number, item, at, "born", 0, 0, "", start, "born", None, None), replace(told, kind="attempt")]
+
+
+def _steps(kept: bytes | None, state: str) -> list[Step]:
     """Read the steps of an attempt that began in a state."""
     steps: list[Step] = []
     for each in _decode(kept) if kept else ():
