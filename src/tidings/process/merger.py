@@ -150,7 +150,7 @@ class Merger:
             batches.popleft()
             if not batches:
                 del self._ahead[name]
-        self._tell(name, merged, ahead, settlements if merged.ran else [])
+        self._tell(name, merged, ahead, settlements[: merged.ran])
         self._start(name, taken)
         return merged.read + (taken is not None)
 
