@@ -69,6 +69,8 @@ class Merged:
     """Findings that were run ahead by a right that no longer held: nothing of it was written."""
     ran: int = 0
     """Items that were born as their run ahead left them."""
+    vain: frozenset[int] = frozenset()
+    """Items that were run ahead, but born by an earlier batch meanwhile: their runs were thrown away."""
     waits: bool = False
     """An earlier batch is not written yet: nothing was written, and the same may be tried again."""
 
@@ -81,6 +83,7 @@ class Merged:
             later.checkpoint,
             self.stale + later.stale,
             self.ran + later.ran,
+            self.vain | later.vain,
             self.waits or later.waits,
         )
 

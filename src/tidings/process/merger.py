@@ -150,7 +150,8 @@ class Merger:
             batches.popleft()
             if not batches:
                 del self._ahead[name]
-        self._tell(name, merged, ahead, settlements[: merged.ran])
+        written = [s for s in settlements if s.id not in merged.vain] if merged.ran else []
+        self._tell(name, merged, ahead, written)
         self._start(name, taken)
         return merged.read + (taken is not None)
 

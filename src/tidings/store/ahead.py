@@ -117,20 +117,22 @@ def _without_known(tx: Tx, pipeline: Pipeline, ahead: Ahead, birth: Birth) -> Bi
     return prepare(tx, pipeline, ahead, [s for n, s in enumerate(birth.settlements) if n not in known])
 
 
-def bear(tx: Tx, pipelines: Mapping[str, Pipeline], ahead: Ahead, birth: Birth | None) -> tuple[Adopted, int]:
+def bear(
+    tx: Tx, pipelines: Mapping[str, Pipeline], ahead: Ahead, birth: Birth | None
+) -> tuple[Adopted, list[Settlement]]:
     """Give birth to what was run; merge the rest of the batch, or what exists by now, as usual.
 
-    Return what became of the batch, and how many were born run.
+    Return what became of the batch, and the runs that were written.
     """
     if birth is not None and birth.settlements and not tx.changes_all(birth.items):
         birth = _without_known(tx, pipelines[ahead.pipeline], ahead, birth)
         if birth.settlements and not tx.changes_all(birth.items):
             birth = None
     if birth is None or not birth.settlements:
-        return adopt(tx, pipelines, [Arrival(*arrival) for arrival in ahead.arrivals]), 0
+        return adopt(tx, pipelines, [Arrival(*arrival) for arrival in ahead.arrivals]), []
     for batch in birth.rows:
         tx.write(batch)
     write_presentations(tx, birth.shown)
     bear_children(tx, pipelines, birth.settlements)
     rest = [Arrival(*arrival) for arrival in ahead.arrivals if arrival[1] not in birth.places]
-    return adopt(tx, pipelines, rest), len(birth.settlements)
+    return adopt(tx, pipelines, rest), birth.settlements

@@ -185,9 +185,10 @@ class IntakeLog:
             return Merged(waits=True)
         tx.run("drop_ahead", id=ran.token)
         tx.run("move_checkpoint", pipeline=ran.pipeline, checkpoint=ran.through)
-        adopted, born = bear(tx, self._pipelines, ran, birth)
+        adopted, written = bear(tx, self._pipelines, ran, birth)
         merged = _merged(ran.arrivals, adopted)
-        return replace(merged, born=merged.born + born, ran=born)
+        vain = {s.id for s in birth.settlements} - {s.id for s in written} if birth else ()
+        return replace(merged, born=merged.born + len(written), ran=len(written), vain=frozenset(vain))
 
     def _arrivals(self, tx: Tx, pipeline: str, after: int, limit: int, through: int | None = None) -> list[Arrival]:
         asked = {"pipeline": pipeline, "checkpoint": after}
