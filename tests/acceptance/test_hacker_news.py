@@ -7,6 +7,7 @@ import json
 import random
 from collections.abc import Iterable
 from dataclasses import replace
+from itertools import permutations, zip_longest
 from pathlib import Path
 from typing import Any
 
@@ -329,32 +330,63 @@ async def test_moved_comments_join_their_newer_story_in_any_order(engine):
     assert [ref for ref, _, _ in thread(engine, 9)] == ["item:9", "item:5", "item:6"]
 
 
-async def test_circles_are_refused_and_threads_stay_finite(engine):
-    for number, parent in [(1, 2), (2, 1), (11, 13), (12, 11), (13, 12)]:
-        upload(engine, [a_comment(number, parent)], way="POST")
+CIRCLES = [
+    [(1, 2), (2, 1)],
+    [(1, 3), (2, 1), (3, 2)],
+    [(1, 4), (4, 2), (2, 3), (3, 1)],
+]
+"""Comments and the parents they name."""
+
+
+@pytest.mark.parametrize("way", ["BULK", "POST", "FIREBASE"])
+@pytest.mark.parametrize("at_once", [True, False])
+async def test_circles_are_refused_in_any_order(engine, way, at_once):
+    orders = [order for circle in CIRCLES for order in permutations(circle)]
+    groups = [[(n + 10 * at, p + 10 * at) for n, p in order] for at, order in enumerate(orders)]
+    uploads = [[pair for group in groups for pair in group]] if at_once else zip_longest(*groups)
+    for some in uploads:
+        upload(engine, [a_comment(*pair) for pair in some if pair is not None], way=way)
         await engine.work_until_idle()
-    upload(engine, [a_comment(21, 22), a_comment(22, 21)])
+
+    refused = {n: f"parent: {p} is a comment newer than {n}, which" for group in groups for n, p in group if p > n}
+    failed = {int(row.key): row.last_error for row in engine.items("item", state="failed")}
+    assert failed.keys() == refused.keys()
+    assert all(reason in (failed[number] or "") for number, reason in refused.items())
+    for number, parent in [pair for group in groups for pair in group]:
+        is_refused = number in refused
+        assert (engine.card("items", str(number)) is None) == is_refused
+        above = engine.store.links.parents("hacker_news", "reply", f"item:{number}")
+        assert above == ([] if is_refused else [f"item:{parent}"])
+
+
+@pytest.mark.parametrize("order", list(permutations(range(4))))
+async def test_what_stands_at_the_top_is_nobodys_reply(engine, order):
+    lines = [a_story(9, kids=[5]), a_comment(5, 9, kids=[6]), a_comment(6, 5, kids=[9]), a_story(4, kids=[9, 5])]
+    for at in order:
+        upload(engine, [lines[at]])
+        await engine.work_until_idle()
+
+    assert engine.states("item") == {"completed": 4}
+    assert [ref for ref, _, _ in thread(engine, 6)] == ["item:6"]
+    assert engine.store.links.parents("hacker_news", "reply", "item:9") == []
+
+
+async def test_a_comment_readers_saw_is_withdrawn_when_its_parent_turns_out_to_be_a_newer_comment(engine):
+    upload(engine, [a_comment(5, 9, text="a misplaced remark"), a_comment(6, 5)])
+    await engine.work_until_idle()
+    assert [hit.key for hit in engine.search("misplaced")] == ["5"]
+
+    upload(engine, [a_comment(9, 6)])
     await engine.work_until_idle()
 
-    failed = {row.key: row.last_error for row in engine.items("item", state="failed")}
-    assert failed == {
-        "2": "parent: 1 stands below 2 itself, a circle",
-        "13": "parent: 12 stands below 13 itself, a circle",
-        "21": "parent: 22 stands below 21 itself, a circle",
-    }
-    for number in (1, 2, 11, 12, 13, 21, 22):
-        refs = [ref for ref, _, _ in thread(engine, number)]
-        assert len(refs) == len(set(refs))
-
-
-async def test_a_circle_of_bulk_lines_stands_below_no_story_and_stays_finite(engine):
-    for line in (a_comment(11, 13), a_comment(12, 11), a_comment(13, 12), a_story(1, kids=[2]), a_comment(2, 1)):
-        upload(engine, [line])
-        await engine.work_until_idle()
-
-    assert [ref for ref, _, _ in thread(engine, 1)] == ["item:1", "item:2"]
-    for number in (11, 12, 13):
-        assert sorted(ref for ref, _, _ in thread(engine, number)) == ["item:11", "item:12", "item:13"]
+    item = engine.item("item", "5").item
+    assert (item.state, item.last_error) == (
+        "failed",
+        "is_complete: parent: 9 is a comment newer than 5, which cannot belong to it",
+    )
+    assert engine.search("misplaced") == []
+    assert engine.card("items", "5") is None
+    assert [row.kind for row in engine.store.items.life(item.id)] == ["born", "attempt", "awaited", "attempt"]
 
 
 async def test_search_finds_by_words_and_qualifiers(engine):

@@ -11,7 +11,7 @@ from tests.ground import Ground
 
 from tidings.model.contracts import ThreadNode
 from tidings.model.errors import BadInput
-from tidings.model.item import Finding, Link, fingerprint, ref
+from tidings.model.item import TOP, Finding, Link, fingerprint, ref
 from tidings.model.outcome import Advance, Outcome
 from tidings.model.pipeline import Pipeline
 from tidings.model.publication import Retention
@@ -30,7 +30,8 @@ def relate(work: Work) -> Outcome:
     me = ref("post", work.key)
     links = [Link(ref("post", kid), me, "below", position) for position, kid in enumerate(work.body.kids)]
     if work.body.parent is not None:
-        links.append(Link(me, ref("post", work.body.parent), "below"))
+        above = ref("post", work.body.parent) if work.body.parent != TOP else TOP
+        links.append(Link(me, above, "below"))
     return Advance(links=tuple(links))
 
 
@@ -133,6 +134,19 @@ def test_a_circle_of_statements_ends(ground: Ground) -> None:
     tell(ground, post("1", "3"), post("2", "1"), post("3", "2"))
 
     assert {name for name, _, _ in thread(ground, "1")} == {"1", "2", "3"}
+
+
+def test_what_says_it_stands_at_the_top_stands_below_nothing(ground: Ground) -> None:
+    tell(ground, post("1", TOP, ["2"]), post("2", "1", ["1"]), post("3", kids=["1"]))
+
+    assert thread(ground, "1") == [("1", None, 0), ("2", "1", 1)]
+    assert [name for name, _, _ in thread(ground, "2")] == ["2"]
+    assert ground.store.links.children("forum", "below", "post:3") == []
+    assert ground.store.links.parents("forum", "below", "post:1") == []
+    assert ("below", "post:1", TOP) not in ground.store.links.relatives("forum", "post:1")
+
+    tell(ground, post("1", kids=["2"]))
+    assert ground.store.links.parents("forum", "below", "post:1") == ["post:2", "post:3"], "it no longer says so"
 
 
 def test_a_deep_thread_is_whole(ground: Ground) -> None:

@@ -21,6 +21,10 @@ dead: a dead letter. rejected: ended on purpose.
 STANDINGS: tuple[Standing, ...] = ("open", "done", "waits", "parked", "dead", "rejected")
 
 HIGH, NORMAL, LOW = 0, 1, 2
+AWAITS = "awaits"
+"""The relation of an item to one it has to know and that is not here yet. Once that is born, the item begins again."""
+TOP = ""
+"""What an item names as its parent that stands below nothing, whatever others state of it."""
 PRIORITIES = (HIGH, NORMAL, LOW)
 
 
@@ -121,7 +125,17 @@ class Step(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 JournalKind = Literal[
-    "born", "changed", "attempt", "swept", "released", "manual", "revived", "replayed", "retired", "adopted"
+    "born",
+    "changed",
+    "attempt",
+    "swept",
+    "released",
+    "manual",
+    "revived",
+    "replayed",
+    "retired",
+    "adopted",
+    "awaited",
 ]
 
 

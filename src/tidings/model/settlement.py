@@ -54,6 +54,7 @@ class Settled:
     stale: frozenset[int]
     """Their leases no longer held: nothing of theirs was written."""
     born: int = 0
+    """Items that are new to the workers by this: born, or begun again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +70,8 @@ class Merged:
     """Findings that were run ahead by a right that no longer held: nothing of it was written."""
     ran: int = 0
     """Items that were born as their run ahead left them."""
+    woken: int = 0
+    """Items that begin again because somebody they awaited was born."""
     vain: frozenset[int] = frozenset()
     """Items that were run ahead, but born by an earlier batch meanwhile: their runs were thrown away."""
     waits: bool = False
@@ -83,6 +86,7 @@ class Merged:
             later.checkpoint,
             self.stale + later.stale,
             self.ran + later.ran,
+            self.woken + later.woken,
             self.vain | later.vain,
             self.waits or later.waits,
         )

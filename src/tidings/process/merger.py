@@ -200,5 +200,5 @@ class Merger:
         )
         if settlements and ahead is not None:
             self._report(settlements, ahead.leases[0].granted_at)
-        if merged.read > merged.ran or any(s.lane is not None or s.children for s in settlements):
+        if merged.read > merged.ran or merged.woken or any(s.lane is not None or s.children for s in settlements):
             self._waker.wake_all()

@@ -17,6 +17,7 @@ from tidings.model.pipeline import Pipeline
 from tidings.model.settlement import Ahead, Settlement
 from tidings.model.workflow import PURE
 from tidings.store.adopting import Adopted, Arrival, adopt, find_buried
+from tidings.store.awaiting import awaiting, wake_for, wake_late
 from tidings.store.database import Batch, Preparing, Tx
 from tidings.store.effects import bear_children, journal_row, shown_row, trouble
 from tidings.store.links import link_rows
@@ -81,6 +82,8 @@ class Birth:
     rows: tuple[Batch, ...]
     """Bodies, journal, links."""
     shown: Showing
+    awaiting: list[Settlement]
+    """Those that await somebody."""
 
 
 def prepare(ready: Preparing, pipeline: Pipeline, ahead: Ahead, settlements: Sequence[Settlement]) -> Birth:
@@ -99,6 +102,7 @@ def prepare(ready: Preparing, pipeline: Pipeline, ahead: Ahead, settlements: Seq
             ready.prepare("insert_link", links, is_fresh=True),
         ),
         prepare_presentations(ready, pipeline, [shown_row(s) for s in settlements if s.presents], are_fresh=True),
+        awaiting(settlements),
     )
 
 
@@ -134,5 +138,9 @@ def bear(
         tx.write(batch)
     write_presentations(tx, birth.shown)
     bear_children(tx, pipelines, birth.settlements)
+    woken = wake_for(tx, pipelines, [(s.pipeline, s.kind, s.key) for s in birth.settlements])
+    woken += wake_late(tx, pipelines, birth.awaiting, {s.id: 0 for s in birth.awaiting})
     rest = [Arrival(*arrival) for arrival in ahead.arrivals if arrival[1] not in birth.places]
-    return adopt(tx, pipelines, rest), birth.settlements
+    adopted = adopt(tx, pipelines, rest)
+    adopted.woken += woken
+    return adopted, birth.settlements

@@ -260,7 +260,14 @@ class IntakeLog:
 
 
 def _merged(arrivals: Sequence[tuple[Finding, int]], adopted: Adopted) -> Merged:
-    return Merged(len(arrivals), len(adopted.born), len(adopted.changed), adopted.unchanged, checkpoint=arrivals[-1][1])
+    return Merged(
+        len(arrivals),
+        len(adopted.born),
+        len(adopted.changed),
+        adopted.unchanged,
+        checkpoint=arrivals[-1][1],
+        woken=adopted.woken,
+    )
 
 
 def _decoded(text: str | None) -> Any:

@@ -10,6 +10,7 @@ from tidings.model.item import PRIORITIES, Item, JournalRow, Lease, split_ref
 from tidings.model.pipeline import Pipeline
 from tidings.model.settlement import Settled, Settlement, Swept
 from tidings.store.adopting import begin_waiting
+from tidings.store.awaiting import awaiting, wake_late
 from tidings.store.database import Database, Row, Tx
 from tidings.store.effects import DELIVERY, trouble, write_effects
 from tidings.store.steps import recall
@@ -110,14 +111,24 @@ class ItemStore:
         # One order for all keeps two settling workers from waiting for each other in a circle.
         # Of two attempts at one item only the newer can hold its lease; the older must not ride on its right.
         ordered = list({s.id: s for s in sorted(settlements, key=_ID_AND_TOKEN)}.values())
+        await_others = awaiting(ordered)
         with self._database.transaction() as tx:
+            since = self._look_back(tx, await_others)
             returned = _close(tx, ordered)
             held = ordered if len(returned) == len(ordered) else [s for s in ordered if s.id in returned]
             born = write_effects(tx, self._pipelines, held)
             begin_waiting(tx, self._pipelines, _waiting(held, returned))
+            woken = wake_late(tx, self._pipelines, [s for s in await_others if s.id in returned], since)
         done = frozenset(returned)
         stale = frozenset() if len(done) == len(settlements) else frozenset([s.id for s in settlements]) - done
-        return Settled(done, stale, born)
+        return Settled(done, stale, born + woken)
+
+    def _look_back(self, tx: Tx, settlements: Sequence[Settlement]) -> dict[int, int]:
+        """Return since when items stand where they stand; until the end of the transaction nobody else is born."""
+        for pipeline in sorted({s.pipeline for s in settlements}):
+            self._database.lock(tx, f"merge:{pipeline}")
+        rows = [tx.one("item", id=s.id) for s in settlements]
+        return {item.id: item.state_since for row in rows if row is not None for item in [Item(*row)]}
 
     def were_settled(self, leases: Sequence[tuple[int, int]]) -> set[int]:
         """Tell which leases a journal row closed: read back after a COMMIT whose reply was lost."""

@@ -6,10 +6,11 @@ from collections.abc import Sequence
 
 from tidings.model.contracts import ThreadNode
 from tidings.model.errors import BadInput
-from tidings.model.item import Link
+from tidings.model.item import TOP, Link
 from tidings.store.database import Database, Row, Tx
 
-BY_PARENT, BY_CHILD = 0, 1
+BY_TOP, BY_PARENT, BY_CHILD = -1, 0, 1
+"""Who stated a link: the lower number outweighs the higher."""
 
 
 def replace_links(tx: Tx, stated: Sequence[tuple[str, str, tuple[Link, ...] | None, bool]]) -> None:
@@ -34,7 +35,7 @@ def _said_by(name: str, link: Link) -> int:
     if link.parent == name:
         return BY_PARENT
     if link.child == name:
-        return BY_CHILD
+        return BY_CHILD if link.parent != TOP else BY_TOP
     raise BadInput(f"{name} may only state links of its own, not {link.child} to {link.parent}")
 
 
@@ -59,7 +60,8 @@ class LinkStore:
         """Return the effective parent (first) and the other stated ones."""
         with self._database.reading() as tx:
             rows = tx.all("parents", pipeline=pipeline, relation=relation, child=child)
-        return list(dict.fromkeys(row[0] for row in rows))
+        named = list(dict.fromkeys(row[0] for row in rows))
+        return [] if TOP in named else named
 
     def children(self, pipeline: str, relation: str, parent: str, limit: int = 1000) -> list[str]:
         """Return refs in order."""

@@ -9,6 +9,7 @@ from tidings.model.errors import BadInput
 from tidings.model.item import Item, ref
 from tidings.model.pipeline import Pipeline
 from tidings.store.adopting import begin_waiting
+from tidings.store.awaiting import begin_again
 from tidings.store.database import Database, Row, Tx
 from tidings.store.links import replace_links
 from tidings.store.shelving import put_presentations
@@ -117,27 +118,9 @@ class Operations:
         revived = tx.many("revive_item", here) if here else []
         if revived:
             tx.many("insert_journal", [(i, "revived", t, 0, s, s, "revived", None, actor, None) for i, s, t in revived])
-        return len(revived) + sum(self._restart(tx, item, start, actor, "revived") for item, start in anew)
-
-    def _restart(self, tx: Tx, item: int, state: str, actor: str, kind: str) -> int:
-        row = tx.one("item_for_update", id=item)
-        if row is None:
-            return 0
-        found = Item(*row)
-        workflow = self._pipelines[found.pipeline].workflows[found.kind]
-        if found.waiting_revision is not None:
-            state = workflow.start  # a revision nobody has worked on has come past no state
-        lane = workflow.lane_of(state)
-        standing = workflow.standing_in(state, due=lane is not None)
-        revision = found.waiting_revision or found.revision
-        intake = tx.sql("SELECT intake_id FROM items WHERE id = :id", {"id": item})[0][0]
-        tx.many("restart_item", [(item, found.fingerprint, revision, state, standing, lane, found.priority, intake)])
-        tx.many("drop_other_bodies", [(item,)])
-        tx.many(
-            "insert_journal",
-            [(item, kind, found.lease_token + 1, 0, found.state, state, kind, None, actor, None)],
+        return len(revived) + sum(
+            begin_again(tx, self._pipelines, item, start, actor, "revived") for item, start in anew
         )
-        return 1
 
     def replay(
         self,
@@ -173,7 +156,8 @@ class Operations:
                         continue
                     if wanted is not None and (kind, key) not in wanted:
                         continue
-                    count += 1 if dry_run else self._restart(tx, number, state or kinds[kind].start, actor, "replayed")
+                    begins = state or kinds[kind].start
+                    count += dry_run or begin_again(tx, self._pipelines, number, begins, actor, "replayed")
             if len(rows) < REPLAY_BATCH:
                 break
             after = rows[-1][0]

@@ -7,6 +7,8 @@ from tidings.model.workflow import Work
 from tidings.pipelines.hacker_news.item import TYPES, Body
 
 HOUR_MS = 3_600_000
+NEWER_ABOVE = "names what cannot stand above it"
+"""What such dead letters are grouped by."""
 
 
 def is_valid(work: Work) -> Verdict:
@@ -32,8 +34,10 @@ def is_hierarchy_valid(work: Work) -> Verdict:
 
 
 def is_complete(work: Work) -> Verdict:
-    """Tell whether every step left its mark."""
+    """Tell whether every step left its mark, and the item stands somewhere."""
     body: Body = work.body
+    if body.misplaced is not None:
+        return No(body.misplaced, NEWER_ABOVE)
     if body.ingested_at is None:
         return No("ingested_at: missing")
     if body.last_updated is None:

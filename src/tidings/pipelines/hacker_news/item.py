@@ -52,8 +52,8 @@ class Body(Given, frozen=True, gc=False, omit_defaults=True, kw_only=True):
     ingested_at: int | None = None
     last_updated: int | None = None
     arrival: Arrival | None = None
-    newer_above: int | None = None
-    """The newest id known above this item, where that is newer than the item itself."""
+    misplaced: str | None = None
+    """Why this item, which readers saw, can stand nowhere: it is withdrawn, and fails."""
     indexed_at: int | None = None
     retry_count: int = 0
     last_failure_at: int | None = None

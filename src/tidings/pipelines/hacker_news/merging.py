@@ -88,7 +88,7 @@ def _notes(known: Body, new: Body) -> dict[str, Any]:
         "ingested_at": known.ingested_at or new.ingested_at,
         "last_updated": new.last_updated,
         "arrival": None,
-        "newer_above": known.newer_above if new.parent in (None, known.parent) else None,
+        "misplaced": None,
         "indexed_at": None,
         "retry_count": new.retry_count,
         "last_failure_at": new.last_failure_at,

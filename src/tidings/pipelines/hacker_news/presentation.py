@@ -19,8 +19,10 @@ _MINUTES = tuple(f"{hour:02}:{minute:02}" for hour in range(24) for minute in ra
 _day = lru_cache(maxsize=4_096)(day_of)
 
 
-def present(key: str, body: Body) -> Presentation:
+def present(key: str, body: Body) -> Presentation | None:
     """Make card and document of an accepted item. A deleted item keeps its place in the thread and loses its words."""
+    if body.misplaced is not None:
+        return None
     if body.deleted:
         return Presentation(COLLECTION, key, _place(body), _sort(body))
     title = plain(body.title) or None if body.title else None

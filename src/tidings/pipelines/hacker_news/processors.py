@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from collections.abc import Set as AbstractSet
 
 from msgspec.structs import replace
 
 from tidings.model.errors import Permanent
-from tidings.model.item import Link, ref
+from tidings.model.item import AWAITS, TOP, Link, ref
 from tidings.model.outcome import Advance
 from tidings.model.workflow import Work
 from tidings.pipelines.hacker_news.cleaning import clean_text, clean_title
-from tidings.pipelines.hacker_news.criteria import HOUR_MS
+from tidings.pipelines.hacker_news.criteria import HOUR_MS, NEWER_ABOVE
 from tidings.pipelines.hacker_news.item import KIND, OPTION, REPLY, ROOTS, Body
 from tidings.pipelines.hacker_news.merging import merge, withdraw
 
@@ -76,49 +77,50 @@ def deduplicate(work: Work) -> Advance:
     return Advance(replace(merged, arrival="updated"), note=f"updated: {', '.join(changed)}")
 
 
-def named_parent(work: Work) -> Iterable[str]:
-    """Name the item whose knowledge `resolve_hierarchy` wants: the parent, except for the bulk of ordinary uploads.
-
-    There a parent older than its reply, as nearly all are, is taken at its word: looking up each would cost more than
-    all the other steps together.
-    """
-    body: Body = work.body
+def named_above(work: Work) -> Iterable[str]:
+    """Name the items whose knowledge `resolve_hierarchy` wants: what is named as standing above, where it is newer."""
     known: Body | None = work.accepted
-    parent = body.parent if body.parent is not None or known is None else known.parent
-    if parent is None or (body.source_type == "BULK" and 0 < parent < body.id):
-        return ()
-    return (ref(KIND, str(parent)),)
+    named = [above for item in (work.body, known) if item is not None and (above := _newer_above(item))]
+    return (ref(KIND, str(above)) for above in dict.fromkeys(named))
 
 
 def resolve_hierarchy(work: Work) -> Advance:
     """State what belongs to what: the parent this item names, the replies and the options it names.
 
     Links may point to items not here yet; they join when these arrive. What a parent says of its kids outweighs what a
-    kid says of its parent, which repairs wrong parents.
+    kid says of its parent, which repairs wrong parents. What stands at the top of a thread says so.
+
+    A reply is younger than what it replies to, so ids grow downward and no circle can close. The exception is real:
+    moderators move comments to newer stories. A story stands at the top, so such a step up is harmless, unless what is
+    up there turns out to be no story: then this item is refused, even if readers have seen it by then.
     """
     body: Body = work.body
+    known: Body | None = work.accepted
+    if refusal := _refusal(body, work.related):
+        shown = known or (body if body.indexed_at is not None else None)
+        if shown is None or not _refusal(shown, work.related):
+            raise Permanent(refusal, cause=NEWER_ABOVE)
+        return Advance(replace(body, misplaced=refusal), links=())
     own = ref(KIND, work.key)
     links: list[Link] = []
     notes: list[str] = []
-    above = None
     if body.type == "comment" and body.parent is not None:
-        name = ref(KIND, str(body.parent))
-        parent: Body | None = work.related.get(name)
-        above = _newer_above(body, parent)
-        if parent is None:
-            # Nobody was asked, or nobody is there: what was known of the same parent still holds.
-            above = above or body.newer_above
-            if tuple(named_parent(work)):
-                notes.append(f"parent {body.parent} is not here yet")
-        links.append(Link(own, name, REPLY))
+        links.append(Link(own, ref(KIND, str(body.parent)), REPLY))
     elif body.type == "pollopt" and body.poll is not None:
         links.append(Link(own, ref(KIND, str(body.poll)), OPTION))
-    kids = _fit(body, body.kids, notes) if body.kids else body.kids
-    parts = _fit(body, body.parts, notes) if body.parts else body.parts
+    elif body.type in ROOTS:
+        links.append(Link(own, TOP, REPLY))
+        if body.type == "poll":
+            links.append(Link(own, TOP, OPTION))
+    if (above := _newer_above(body)) and ref(KIND, str(above)) not in work.related:
+        links.append(Link(own, ref(KIND, str(above)), AWAITS))
+        notes.append(f"{above}, which is newer, is not here yet")
+    kids = _fit(body, body.kids, ROOTS, notes) if body.kids else body.kids
+    parts = _fit(body, body.parts, {"poll"}, notes) if body.parts else body.parts
     links += [Link(ref(KIND, str(kid)), own, REPLY, at) for at, kid in enumerate(kids or ())]
     links += [Link(ref(KIND, str(part)), own, OPTION, at) for at, part in enumerate(parts or ())]
-    is_as_given = above == body.newer_above and kids is body.kids and parts is body.parts
-    placed = None if is_as_given else replace(body, newer_above=above, kids=kids, parts=parts)
+    is_as_given = kids is body.kids and parts is body.parts and body.misplaced is None
+    placed = None if is_as_given else replace(body, misplaced=None, kids=kids, parts=parts)
     return Advance(placed, links=tuple(links), note="; ".join(notes) or None)
 
 
@@ -159,6 +161,7 @@ def prepare_retry(work: Work) -> Advance:
         ingested_at=body.ingested_at or work.now_ms,
         last_updated=None,
         arrival=None,
+        misplaced=None,
         indexed_at=None,
         error=None,
         stack=None,
@@ -177,27 +180,25 @@ def _check_time(time: int | None, now_ms: int) -> None:
         raise Permanent(f"time: {time} is no plausible Unix time of an item", cause="time: not plausible")
 
 
-def _newer_above(body: Body, parent: Body | None) -> int | None:
-    """Return the newest id known above this item if it is newer than the item; refuse a parent that stands below it.
-
-    A reply is younger than what it replies to, so ids grow downward and no circle can close. The exception is real:
-    moderators move comments to newer stories. A story has no parent, so such a step up is harmless, unless what is up
-    there turns out to be a comment.
-    """
-    named = body.parent or 0
-    newest = max(named, (parent.newer_above or 0) if parent is not None else 0)
-    if parent is not None and parent.type not in ROOTS:
-        if parent.parent == body.id or parent.newer_above == body.id:
-            raise Permanent(f"parent: {named} stands below {body.id} itself, a circle", cause="parent: a circle")
-        if named > body.id:
-            reason = f"parent: {named} is a {parent.type} newer than {body.id}, which cannot reply to it"
-            raise Permanent(reason, cause="parent: a newer comment")
-    return newest if newest > body.id else None
+def _newer_above(item: Body) -> int | None:
+    """Return the id this item names as standing above it, if that is newer than the item itself."""
+    above = item.parent if item.type == "comment" else item.poll if item.type == "pollopt" else None
+    return above if above is not None and above > item.id else None
 
 
-def _fit(body: Body, named: tuple[int, ...], notes: list[str]) -> tuple[int, ...] | None:
+def _refusal(item: Body, related: Mapping[str, Body]) -> str | None:
+    """Say why an item cannot stand below what it names, if that is known."""
+    above = _newer_above(item)
+    found = related.get(ref(KIND, str(above))) if above else None
+    if found is None or found.type in ROOTS:
+        return None
+    field = "parent" if item.type == "comment" else "poll"
+    return f"{field}: {above} is a {found.type} newer than {item.id}, which cannot belong to it"
+
+
+def _fit(body: Body, named: tuple[int, ...], tops: AbstractSet[str], notes: list[str]) -> tuple[int, ...] | None:
     """Return the ids that may stand below this item, once each, in order; note the others."""
-    is_root = body.type in ROOTS
+    is_root = body.type in tops
     fit = {kid: None for kid in named if kid > body.id or (is_root and 0 < kid != body.id)}
     if len(fit) == len(named):
         return named

@@ -12,7 +12,7 @@ from tidings.pipelines.hacker_news.processors import (
     deduplicate,
     index,
     ingest,
-    named_parent,
+    named_above,
     prepare_retry,
     record_failure,
     resolve_hierarchy,
@@ -44,8 +44,8 @@ def workflow(*, max_retries: int = 3, retry_window_hours: float = 24, retry_base
             "failed",
         ),
         transitions=(
-            # The parent is fetched where a run begins, so that the steps from here to the end are one attempt.
-            Transition("auto_ingest", "initial_state", "ingested", ingest, retry=FAILS, prefetch=named_parent),
+            # What is named above is fetched where a run begins, so that the steps from here to the end are one attempt.
+            Transition("auto_ingest", "initial_state", "ingested", ingest, retry=FAILS, prefetch=named_above),
             Transition("validate_item", "ingested", "validated", validate, is_valid, retry=FAILS),
             Transition("check_duplicates", "validated", "deduplicated", deduplicate, retry=FAILS),
             Transition(
@@ -66,7 +66,7 @@ def workflow(*, max_retries: int = 3, retry_window_hours: float = 24, retry_base
                 prepare_retry,
                 may_retry,
                 trigger="scheduled",
-                prefetch=named_parent,
+                prefetch=named_above,
             ),
         ),
         terminal=frozenset({"completed"}),

@@ -365,11 +365,19 @@ ON CONFLICT (pipeline, child, relation, said_by, parent) DO UPDATE SET position 
 
 -- name: unsay_as_child
 -- params: pipeline ref
-DELETE FROM links WHERE pipeline = :pipeline AND child = :ref AND said_by = 1;
+DELETE FROM links WHERE pipeline = :pipeline AND child = :ref AND said_by <> 0;
 
 -- name: unsay_as_parent
 -- params: pipeline ref
 DELETE FROM links WHERE pipeline = :pipeline AND parent = :ref AND said_by = 0;
+
+-- name: any_awaiting
+-- Hardly anything awaits anything, and nobody needs to look for it by name.
+SELECT 1 FROM links WHERE pipeline = :pipeline AND relation = 'awaits' LIMIT 1;
+
+-- name: awaiting
+-- params: pipeline parent
+SELECT child, parent FROM links WHERE pipeline = :pipeline AND parent = :parent AND relation = 'awaits';
 
 -- name: children
 -- Effective children: stated by the parent, or by the child where no parent claims it.
@@ -388,7 +396,7 @@ ORDER BY said_by, parent;
 
 -- name: relatives
 -- Every relation an item takes part in.
-SELECT relation, child, parent FROM links WHERE pipeline = :pipeline AND child = :ref
+SELECT relation, child, parent FROM links WHERE pipeline = :pipeline AND child = :ref AND said_by >= 0
 UNION SELECT relation, child, parent FROM links WHERE pipeline = :pipeline AND parent = :ref
 LIMIT 500;
 

@@ -277,7 +277,12 @@ ON CONFLICT (pipeline, child, relation, said_by, parent) DO UPDATE SET position 
 -- name: unsay_as_child
 -- params: pipeline ref
 DELETE FROM links USING unnest(:pipeline::text[], :ref::text[]) AS v (p, r)
-WHERE pipeline = v.p AND child = v.r AND said_by = 1;
+WHERE pipeline = v.p AND child = v.r AND said_by <> 0;
+
+-- name: awaiting
+-- params: pipeline parent
+SELECT l.child, l.parent FROM unnest(:pipeline::text[], :parent::text[]) AS v (p, r)
+JOIN links l ON l.pipeline = v.p AND l.parent = v.r AND l.relation = 'awaits';
 
 -- name: unsay_as_parent
 -- params: pipeline ref

@@ -1,11 +1,11 @@
 from __future__ import annotations
 
 import msgspec
-from tests.unit.pipelines.hacker_news.working import NOW_MS, a_body, a_comment
+from tests.unit.pipelines.hacker_news.working import NOW_MS, a_body, a_comment, presented
 
 from tidings.model.clock import rfc3339
 from tidings.model.query import matches, parse
-from tidings.pipelines.hacker_news.presentation import ITEMS, moment, present
+from tidings.pipelines.hacker_news.presentation import ITEMS, moment
 
 
 def test_a_story_has_a_card_with_the_names_of_the_api():
@@ -17,7 +17,7 @@ def test_a_story_has_a_card_with_the_names_of_the_api():
         kids=(102, 101),
     )
 
-    shown = present("100", story)
+    shown = presented(story)
 
     assert msgspec.to_builtins(shown.card) == {
         "id": 100,
@@ -40,7 +40,7 @@ def test_a_story_has_a_card_with_the_names_of_the_api():
 def test_the_search_knows_words_author_type_score_time_and_place():
     comment = a_comment(text='one<p>two &lt;3 <a href="https://x.example/">x</a></p>', kids=(105,), score=4, dead=True)
 
-    document = present("100", comment).document
+    document = presented(comment).document
 
     assert document is not None
     assert document.text.split() == ["one", "two", "<3", "x"]
@@ -64,7 +64,7 @@ def test_the_search_knows_words_author_type_score_time_and_place():
 
 
 def test_a_deleted_item_keeps_its_place_and_loses_its_words():
-    shown = present("100", a_comment(deleted=True, text="secret", kids=(105,)))
+    shown = presented(a_comment(deleted=True, text="secret", kids=(105,)))
 
     assert shown.document is None
     assert msgspec.to_builtins(shown.card) == {
@@ -80,13 +80,13 @@ def test_a_deleted_item_keeps_its_place_and_loses_its_words():
 
 
 def test_an_item_without_a_time_stands_where_it_came_in():
-    shown = present("100", a_body(time=None, ingested_at=NOW_MS))
+    shown = presented(a_body(time=None, ingested_at=NOW_MS))
 
     assert (shown.sort, shown.card.published_at) == (NOW_MS, None)
 
 
 def test_a_title_of_nothing_is_none():
-    assert present("100", a_body(title="  ")).card.title is None
+    assert presented(a_body(title="  ")).card.title is None
 
 
 def test_moments_agree_with_the_calendar():

@@ -4,13 +4,15 @@ import pytest
 from tests.unit.pipelines.hacker_news.working import NOW_MS, a_body, a_comment, work_on
 
 from tidings.model.errors import Permanent
-from tidings.model.item import Link
-from tidings.pipelines.hacker_news.criteria import HOUR_MS
+from tidings.model.item import AWAITS, TOP, Link
+from tidings.model.outcome import No
+from tidings.pipelines.hacker_news.criteria import HOUR_MS, is_complete
+from tidings.pipelines.hacker_news.presentation import present
 from tidings.pipelines.hacker_news.processors import (
     deduplicate,
     index,
     ingest,
-    named_parent,
+    named_above,
     prepare_retry,
     record_failure,
     resolve_hierarchy,
@@ -157,7 +159,7 @@ def test_a_missing_parent_is_remembered():
     outcome = resolve_hierarchy(work_on(a_comment()))
 
     assert outcome.links == (Link("item:100", "item:50", "reply"),)
-    assert outcome.note == "parent 50 is not here yet"
+    assert outcome.note is None
 
 
 def test_a_poll_and_its_options_name_each_other():
@@ -165,6 +167,8 @@ def test_a_poll_and_its_options_name_each_other():
     option = resolve_hierarchy(work_on(a_body(id=101, type="pollopt", poll=100)))
 
     assert poll.links == (
+        Link("item:100", TOP, "reply"),
+        Link("item:100", TOP, "option"),
         Link("item:105", "item:100", "reply", 0),
         Link("item:102", "item:100", "option", 0),
         Link("item:101", "item:100", "option", 1),
@@ -184,69 +188,83 @@ def test_kids_that_cannot_stand_below_a_comment_are_noted_and_left_out():
 def test_comments_moved_to_a_newer_story_stand_below_it():
     story = resolve_hierarchy(work_on(a_body(kids=(101, 99, 100))))
     moved = resolve_hierarchy(work_on(a_comment(parent=120), related={"item:120": a_body(id=120)}))
-    early = resolve_hierarchy(work_on(a_comment(parent=120)))
 
-    assert [link.child for link in story.links or ()] == ["item:101", "item:99"]
-    assert moved.links == early.links == (Link("item:100", "item:120", "reply"),)
+    assert [link.child for link in story.links or () if link.parent != TOP] == ["item:101", "item:99"]
+    assert moved.links == (Link("item:100", "item:120", "reply"),)
 
 
-@pytest.mark.parametrize(
-    ("parent", "reason"),
-    [
-        (a_comment(id=50, parent=100), "parent: 50 stands below 100 itself, a circle"),
-        (a_comment(id=120, parent=100), "parent: 120 stands below 100 itself, a circle"),
-        (a_comment(id=50, parent=40, newer_above=100), "parent: 50 stands below 100 itself, a circle"),
-        (a_comment(id=120, parent=110), "parent: 120 is a comment newer than 100, which cannot reply to it"),
-    ],
-)
-def test_circles_are_refused(parent, reason):
-    work = work_on(a_comment(parent=parent.id), related={f"item:{parent.id}": parent})
+def test_a_newer_parent_that_is_not_here_is_awaited():
+    outcome = resolve_hierarchy(work_on(a_comment(parent=120)))
 
-    with pytest.raises(Permanent, match=reason):
+    assert outcome.links == (Link("item:100", "item:120", "reply"), Link("item:100", "item:120", AWAITS))
+    assert outcome.note == "120, which is newer, is not here yet"
+
+
+NEWER = {
+    "comment": (a_comment(parent=120), a_comment(id=120, parent=110)),
+    "pollopt": (a_body(type="pollopt", poll=120), a_body(id=120, type="pollopt", poll=100)),
+}
+
+
+@pytest.mark.parametrize("kind", NEWER)
+def test_what_is_newer_and_no_story_cannot_stand_above(kind):
+    item, above = NEWER[kind]
+    work = work_on(item, related={"item:120": above})
+
+    with pytest.raises(Permanent, match=f": 120 is a {kind} newer than 100, which cannot belong to it"):
         resolve_hierarchy(work)
 
 
-def test_a_step_up_to_a_newer_parent_is_remembered_further_down():
-    moved = resolve_hierarchy(work_on(a_comment(parent=120))).body
-    reply = resolve_hierarchy(work_on(a_comment(id=105, parent=100), related={"item:100": moved})).body
-    late = resolve_hierarchy(work_on(a_comment(id=130, parent=105), related={"item:105": reply}))
+def test_an_item_that_readers_saw_is_withdrawn_when_its_newer_parent_turns_out_to_be_a_comment():
+    related = {"item:120": a_comment(id=120)}
+    seen = resolve_hierarchy(work_on(a_comment(parent=120, indexed_at=NOW_MS), related=related))
+    later = work_on(a_comment(parent=120, text="edited"), accepted=a_comment(parent=120), related=related)
 
-    assert (moved.newer_above, reply.newer_above) == (120, 120)
-    assert late.body is None
+    for outcome in (seen, resolve_hierarchy(later)):
+        assert outcome.links == ()
+        assert outcome.body.misplaced == "parent: 120 is a comment newer than 100, which cannot belong to it"
+        assert present("100", outcome.body) is None
+        verdict = is_complete(work_on(outcome.body))
+        assert isinstance(verdict, No)
+        assert verdict.reason == outcome.body.misplaced
 
 
-def test_the_step_up_is_still_known_when_a_later_copy_looks_up_nobody():
-    known = a_comment(parent=50, newer_above=120)
-    later = deduplicate(work_on(a_comment(text="edited", source_type="BULK"), accepted=known)).body
-    moved = deduplicate(work_on(a_comment(parent=60, source_type="BULK"), accepted=known)).body
+def test_a_copy_with_an_impossible_parent_leaves_what_readers_see_alone():
+    work = work_on(a_comment(parent=120), accepted=a_comment(parent=50), related={"item:120": a_comment(id=120)})
 
-    assert (later.newer_above, moved.newer_above) == (120, None)
-    assert resolve_hierarchy(work_on(later)).body is None
+    with pytest.raises(Permanent, match="parent: 120 is a comment newer than 100"):
+        resolve_hierarchy(work)
+
+
+def test_what_found_its_place_is_misplaced_no_longer():
+    item = a_comment(parent=120, misplaced="parent: 120 is a comment newer than 100, which cannot belong to it")
+
+    assert prepare_retry(work_on(item)).body.misplaced is None
+    assert resolve_hierarchy(work_on(item, related={"item:120": a_body(id=120)})).body.misplaced is None
 
 
 def test_a_copy_without_its_parent_is_placed_by_the_parent_we_know():
     copy = a_comment(parent=None, text="edited", source_type="POST")
-    work = work_on(copy, accepted=a_comment(source_type="POST"), related={"item:50": a_body(id=50)})
+    work = work_on(copy, accepted=a_comment(parent=120, source_type="POST"), related={"item:120": a_body(id=120)})
 
-    assert list(named_parent(work)) == ["item:50"]
+    assert list(named_above(work)) == ["item:120"]
     work.body = deduplicate(work).body
     outcome = resolve_hierarchy(work)
-    assert outcome.links == (Link("item:100", "item:50", "reply"),)
+    assert outcome.links == (Link("item:100", "item:120", "reply"),)
     assert outcome.note is None
 
 
-def test_parents_are_looked_up_except_for_ordinary_bulk_lines():
-    def wanted(**fields):
-        return list(named_parent(work_on(a_comment(**fields))))
+def test_only_what_is_newer_is_looked_up():
+    def wanted(item, accepted=None):
+        return list(named_above(work_on(item, accepted=accepted)))
 
-    assert wanted(source_type="FIREBASE") == wanted(source_type="POST") == ["item:50"]
-    assert wanted(source_type="BULK") == []
-    assert wanted(source_type="BULK", parent=120) == ["item:120"]
-    assert wanted(source_type="POST", parent=None) == []
+    assert wanted(a_comment()) == wanted(a_comment(parent=None)) == wanted(a_body(parent=120)) == []
+    assert wanted(a_comment(parent=120)) == wanted(a_body(type="pollopt", poll=120)) == ["item:120"]
+    assert wanted(a_comment(parent=120), accepted=a_comment(parent=130)) == ["item:120", "item:130"]
 
 
 def test_an_item_without_relations_withdraws_what_it_stated():
-    assert resolve_hierarchy(work_on(a_body())).links == ()
+    assert resolve_hierarchy(work_on(a_comment(parent=None))).links == ()
 
 
 def test_indexing_notes_the_time():

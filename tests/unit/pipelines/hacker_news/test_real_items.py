@@ -6,10 +6,10 @@ from collections import Counter
 
 import pytest
 from tests.unit.pipelines.hacker_news.fused import live_through
+from tests.unit.pipelines.hacker_news.working import presented
 
 from tidings.discover.upload import admit_lines, read_lines
 from tidings.pipelines.hacker_news.admit import admit
-from tidings.pipelines.hacker_news.presentation import present
 
 FILES = {
     "threads_first_items.jsonl": 375,
@@ -31,7 +31,7 @@ def test_every_real_item_is_admitted_and_completed(samples, name, count):
                 state, body = live_through(finding)
                 ends[state] += 1
                 assert state == "completed", body.error
-                assert present(finding.key, body).card.id == body.id
+                assert presented(body).card.id == body.id
 
     assert ends == {"completed": count}
 
@@ -42,7 +42,7 @@ def test_dead_and_deleted_items_are_told_apart(samples):
         for findings, _ in admit_lines(read_lines(file), admit, "BULK"):
             for finding in findings:
                 _, body = live_through(finding)
-                shown = present(finding.key, body)
+                shown = presented(body)
                 marks["deleted"] += shown.card.deleted
                 marks["dead"] += shown.card.dead and not shown.card.deleted
                 assert (shown.document is None) == shown.card.deleted

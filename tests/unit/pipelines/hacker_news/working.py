@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
+from tidings.model.publication import Presentation
 from tidings.model.workflow import Work
 from tidings.pipelines.hacker_news.item import KIND, PIPELINE, Body
+from tidings.pipelines.hacker_news.presentation import present
 
 NOW_MS = 1_795_000_000_000
 
@@ -16,6 +18,13 @@ def a_body(**fields: Any) -> Body:
 
 def a_comment(**fields: Any) -> Body:
     return a_body(**{"type": "comment", "parent": 50, "title": None, "text": "words", **fields})
+
+
+def presented(body: Body) -> Presentation:
+    """Return what readers see of an item that is shown."""
+    shown = present(str(body.id), body)
+    assert shown is not None
+    return shown
 
 
 def work_on(body: Body, **fields: Any) -> Work:
