@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 
 from tidings.model.errors import BadInput, TidingsError
-from tidings.model.item import Item, Link, Step
+from tidings.model.item import HELD, Item, Link, Step
 from tidings.model.outcome import Advance
 from tidings.model.pipeline import Pipeline
 from tidings.model.publication import Presentation
@@ -92,7 +92,7 @@ def perform_by_hand(
             item.state,
             transition.target,
             criterion=name_of(transition.criterion) if transition.criterion else None,
-            verdict="yes" if transition.criterion else None,
+            verdict=HELD if transition.criterion else None,
             note=outcome.note,
         ),
     )

@@ -108,8 +108,12 @@ class Lease(msgspec.Struct, frozen=True):
     """Where it was claimed."""
 
 
+HELD = "yes"
+"""What a criterion says that holds."""
+
+
 class Step(msgspec.Struct, frozen=True, omit_defaults=True):
-    """One move inside an attempt, as the journal keeps it."""
+    """One move inside an attempt, as the journal tells it."""
 
     transition: str
     from_state: str
@@ -123,6 +127,9 @@ class Step(msgspec.Struct, frozen=True, omit_defaults=True):
     tokens: int = 0
     model: str | None = None
 
+
+Kept = Step | tuple[str, str, float] | tuple[str, str, float, str]
+"""A step as the journal keeps it. Most are unremarkable: transition, target, milliseconds, the criterion that held."""
 
 JournalKind = Literal[
     "born",

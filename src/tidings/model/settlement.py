@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import msgspec
 
-from tidings.model.item import Finding, Lease, Link, Standing, Step
+from tidings.model.item import Finding, Kept, Lease, Link, Standing
 from tidings.model.publication import Presentation
 
 
@@ -43,7 +44,8 @@ class Settlement(msgspec.Struct):
     presentation: Presentation | None = None
     links: tuple[Link, ...] | None = None
     children: tuple[Finding, ...] = ()
-    steps: tuple[Step, ...] = ()
+    steps: Sequence[Kept] = ()
+    """They begin in `state_before`, and each where the one before it ended."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -77,14 +77,11 @@ class Transition:
     is_pure: bool = field(init=False, default=True)
     """The processor never waits."""
     criterion_name: str | None = field(init=False, default=None)
-    held: str | None = field(init=False, default=None)
-    """What the journal says of a criterion that held."""
 
     def __post_init__(self) -> None:
         waits = self.processor is not None and inspect.iscoroutinefunction(_function(self.processor))
         object.__setattr__(self, "is_pure", not waits)
         object.__setattr__(self, "criterion_name", name_of(self.criterion) if self.criterion else None)
-        object.__setattr__(self, "held", "yes" if self.criterion else None)
 
     @property
     def sources(self) -> tuple[str, ...]:

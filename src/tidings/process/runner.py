@@ -15,7 +15,7 @@ import msgspec
 from tidings.model.backoff import RETRY_AFTER_SECONDS_MAX
 from tidings.model.contracts import Kit
 from tidings.model.errors import Ambiguous, Misconfigured, Permanent, SlowDown, Transient
-from tidings.model.item import Finding, Lease, Link, Step
+from tidings.model.item import HELD, Finding, Kept, Lease, Link, Step
 from tidings.model.outcome import Advance, Outcome, Postpone, Reject
 from tidings.model.pipeline import Pipeline
 from tidings.model.publication import Notice, Presentation
@@ -51,7 +51,7 @@ class _Course:
     body: Any = None
     links: tuple[Link, ...] | None = None
     children: tuple[Finding, ...] = ()
-    steps: list[Step] = field(default_factory=list)
+    steps: list[Kept] = field(default_factory=list)
     due_at: int | None = None
     accepts: bool = False
     presentation: Presentation | None = None
@@ -133,7 +133,7 @@ class Runner:
             return course
         try:
             prefetch = self._prefetching.get((lease.pipeline, lease.kind, lease.state))
-            if prefetch is not None and tuple(prefetch(course.work)):
+            if prefetch is not None and any(prefetch(course.work)):
                 return None
             return self._run_on(course)
         except Exception as error:  # noqa: BLE001  # the runner is where surprises are recorded
@@ -270,16 +270,14 @@ class Runner:
         course.children += deliveries
 
     def _advanced(self, course: _Course) -> Settlement:
-        workflow = course.workflow
-        lane = workflow.lane_of(course.state)
-        goes_on = bool(workflow.automatic_from(course.state))
-        standing = workflow.standing_in(course.state, due=course.due_at is not None)
+        workflow, due_at = course.workflow, course.due_at
+        standing = workflow.standing_in(course.state, due=due_at is not None)
         settlement = self._settlement(course, standing, "advanced")
-        settlement.lane = lane if goes_on or course.due_at is not None else None
-        settlement.delay_ms = 0 if goes_on else None
-        settlement.due_at = None if goes_on else course.due_at
         settlement.attempts = 0
-        settlement.failing_since = None
+        if workflow.automatic_from(course.state):
+            settlement.lane, settlement.delay_ms = workflow.lane_of(course.state), 0
+        elif due_at is not None:
+            settlement.lane, settlement.due_at = workflow.lane_of(course.state), due_at
         if standing == "dead":
             settlement.error = course.work.error
             settlement.cause = _cause(course.work.error or f"ended in {course.state}")
@@ -315,7 +313,8 @@ class Runner:
             settlement.lane = None
             settlement.cause, settlement.error = _cause(cause), error
             return settlement
-        return self._exhausted(course, first, first.retry.refused or first.retry.exhausted, error, None, _cause(cause))
+        ending = first.retry.refused or first.retry.exhausted
+        return self._exhausted(course, first, ending, error, None, course.lease.attempts, _cause(cause))
 
     def _failed(self, course: _Course, error: Exception) -> Settlement:
         """Turn a surprise into a retry; what cannot even be written, such as a body, keeps nothing of the attempt."""
@@ -347,7 +346,7 @@ class Runner:
             stack = "".join(traceback.format_exception(error))[-STACK_CHARS_MAX:]
             course.work.stack = stack
             cause = error.cause if isinstance(error, Permanent) else None
-            return self._exhausted(course, transition, transition.retry.exhausted, message, since, cause)
+            return self._exhausted(course, transition, transition.retry.exhausted, message, since, attempts, cause)
         settlement = self._settlement(course, "open", "retried")
         at_least = error.retry_after_seconds if isinstance(error, Transient) else None
         settlement.lane = transition.lane
@@ -373,9 +372,9 @@ class Runner:
         ending: str,
         reason: str,
         since: int | None,
+        attempts: int,
         cause: str | None = None,
     ) -> Settlement:
-        attempts = 1 if course.steps and course.steps[-1].verdict is None else course.lease.attempts
         if ending == "park":
             settlement = self._settlement(course, "parked", "parked")
             settlement.lane, settlement.delay_ms = transition.lane, round(transition.retry.park_seconds * 1000)
@@ -425,7 +424,7 @@ class Runner:
             presentation=course.presentation,
             links=course.links,
             children=course.children,
-            steps=tuple(course.steps),
+            steps=course.steps,
         )
 
     def _parked_unknown(self, lease: Lease, what: str) -> Settlement:
@@ -469,10 +468,13 @@ def _holds(transition: Transition, work: Work) -> bool:
         return False
 
 
-def _step(transition: Transition, state: str, outcome: Advance, ms: float) -> Step:
-    made = outcome.provenance
-    name, target, criterion, held = transition.name, transition.target, transition.criterion_name, transition.held
+def _step(transition: Transition, state: str, outcome: Advance, ms: float) -> Kept:
+    made, note = outcome.provenance, outcome.note
+    name, target, criterion = transition.name, transition.target, transition.criterion_name
+    if made is None and note is None:
+        return (name, target, ms) if criterion is None else (name, target, ms, criterion)
+    held = None if criterion is None else HELD
     if made is None:
-        return Step(name, state, target, ms, criterion, held, outcome.note)
+        return Step(name, state, target, ms, criterion, held, note)
     tokens = made.tokens_in + made.tokens_out
-    return Step(name, state, target, ms, criterion, held, outcome.note, made.cost_micros, tokens, made.model)
+    return Step(name, state, target, ms, criterion, held, note, made.cost_micros, tokens, made.model)

@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Callable
 
 from tidings.model.contracts import Executor
+from tidings.model.item import Step
 from tidings.model.settlement import Settlement
 from tidings.process.runner import describe
 from tidings.watch.logs import Seldom, event
@@ -53,7 +54,8 @@ class Tally:
     def observe(self, settlement: Settlement, seconds: float) -> None:
         """Note how long an attempt that could wait took."""
         if self._metrics is not None:
-            name = settlement.steps[-1].transition if settlement.steps else settlement.state_before
+            last = settlement.steps[-1] if settlement.steps else (settlement.state_before,)
+            name = last.transition if isinstance(last, Step) else last[0]
             self._metrics.attempts.labels(settlement.pipeline, name, settlement.ended).observe(seconds)
 
     async def run(self) -> None:

@@ -81,5 +81,5 @@ def trouble(s: Settlement) -> tuple[str | None, str | None]:
 def journal_row(s: Settlement, kind: JournalKind = "attempt") -> tuple[Any, ...]:
     """Return the journal's row of an attempt; one at an item that was not born yet tells of both."""
     attempt = s.attempts if s.ended in ("retried", "postponed", "parked", "dead") else 0
-    error, steps = trouble(s)[0], keep(s.steps, s.state_before)
+    error, steps = trouble(s)[0], keep(s.steps)
     return (s.id, kind, s.token, attempt, s.state_before, s.state, s.ended, error, None, steps)

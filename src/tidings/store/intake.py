@@ -86,7 +86,7 @@ class IntakeLog:
         known: dict[tuple[str, str], str] = {}
         for number, fingerprint in tx.many("known_fingerprints", names):
             known[findings[number].kind, findings[number].key] = fingerprint
-        for number, fingerprint in tx.many("waiting_findings", [(*name, checkpoint) for name in names]):
+        for number, fingerprint in tx.many("waiting_findings", [(n, p, k, checkpoint, y) for n, p, k, y in names]):
             known[findings[number].kind, findings[number].key] = fingerprint
         buried = {(findings[n].kind, findings[n].key) for n in find_buried(tx, names)}
         fresh: list[Finding] = []

@@ -57,7 +57,7 @@ class Operations:
         )  # fmt: skip
         if not rows:
             raise BadInput("the item changed at this very moment; look at it again and repeat")
-        steps = keep([move.step], item.state)
+        steps = keep([move.step])
         tx.many(
             "insert_journal",
             [

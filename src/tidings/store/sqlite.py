@@ -16,7 +16,7 @@ import apsw
 from tidings.model.clock import SystemClock
 from tidings.model.errors import Misconfigured, StoreUnavailable
 from tidings.store.database import Batch, Durability, Row, Tx
-from tidings.store.statements import WIDE, load
+from tidings.store.statements import TOGETHER_MAX, WIDTHS, load, together
 from tidings.store.wal import WalCopier
 
 OLDEST_SAFE = (3, 51, 3)
@@ -33,10 +33,19 @@ def _wait_for_turn(tries: int) -> bool:
 
 
 def prepare(name: str, rows: Sequence[Sequence[Any]], is_fresh: bool = False) -> Batch:
-    """Put the values of many rows one after the other, as wide statements want them; the rest stay rows."""
-    wide = len(rows) - len(rows) % WIDE if load("sqlite")[name].wide else 0
-    chunks = [tuple(chain.from_iterable(rows[start : start + WIDE])) for start in range(0, wide, WIDE)]
-    return Batch(name, len(rows), (chunks, rows[wide:]), is_fresh)
+    """Put the values of many rows one after the other, as statements for many rows want them; the rest stay rows."""
+    statement = load("sqlite")[name]
+    texts = statement.fresh_wide if is_fresh else statement.wide
+    if statement.is_together and len(rows) >= WIDTHS[-1]:
+        text, width = statement.fresh if is_fresh else statement.silent, min(len(rows), TOGETHER_MAX)
+        texts = {width: together(text, len(statement.params), width)}
+    wide = []
+    start = 0
+    for width, text in texts.items():
+        while len(rows) - start >= width:
+            wide.append((text, tuple(chain.from_iterable(rows[start : start + width]))))
+            start += width
+    return Batch(name, len(rows), (wide, rows[start:]), is_fresh)
 
 
 class SqliteTx:
@@ -73,10 +82,23 @@ class SqliteTx:
         if statement.is_silent:
             self.write(prepare(name, list(rows)))
             return []
+        if statement.look_up:
+            return self._look_up(statement.look_up, rows)
         if statement.takes_now:
             now = (self._now_ms(),)
             rows = [(*row, *now) for row in rows]
         return list(self.connection.executemany(statement.text, rows))
+
+    def _look_up(self, text: str, rows: Iterable[Sequence[Any]]) -> list[Row]:
+        """Ask for all keys that share the other values at once; rows are (number, what they share, key)."""
+        alike: dict[Row, list[Sequence[Any]]] = {}
+        for row in rows:
+            alike.setdefault(tuple(row[1:-1]), []).append(row)
+        return [
+            (asked[at][0], *found)
+            for shared, asked in alike.items()
+            for at, *found in self.connection.execute(text, (*shared, apsw.carray(tuple([row[-1] for row in asked]))))
+        ]
 
     def prepare(self, name: str, /, rows: Sequence[Sequence[Any]], *, is_fresh: bool = False) -> Batch:
         """Make rows ready."""
@@ -90,8 +112,9 @@ class SqliteTx:
             tail += (self._now_ms(),)
         before = self.connection.total_changes()
         wide, rest = batch.values
-        for values in wide:
-            self.connection.execute(statement.fresh_wide if batch.is_fresh else statement.wide, values + tail)
+        for text, values in wide:
+            is_usual = not statement.is_together or batch.count == TOGETHER_MAX
+            self.connection.execute(text, values + tail, can_cache=is_usual)
         if rest:
             text = statement.fresh if batch.is_fresh else statement.silent
             self.connection.executemany(text, [(*row, *tail) for row in rest])

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from functools import cache
 from importlib import resources
 
@@ -16,8 +17,12 @@ _NOW = "tidings_now()"
 _INSERT = re.compile(r"(INSERT INTO .*?\bVALUES\s+)(\(.*?\))(?=\nON CONFLICT|\Z)(.*)", re.DOTALL)
 _RETURNING = re.compile(r"\s+RETURNING\s")
 _NUMBER = re.compile(r"\?(\d+)")
-WIDE = 25
-"""Rows written by one statement: a third cheaper than one at a time, and more gain nothing."""
+_LOOK_UP = re.compile(r"SELECT :number, (.*?)\s+FROM (\w+)\s+WHERE (.*)", re.DOTALL)
+_TOGETHER = re.compile(r"^-- together$", re.MULTILINE)
+WIDTHS = (100, 10)
+"""Rows written by one statement. Each statement SQLite runs costs as much as some rows, and apsw remembers the last few
+hundred it ran, counting each run: where every row is a run, it forgets all the others and has them parsed again."""
+TOGETHER_MAX = 1_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,11 +38,15 @@ class Statement:
     """The clock is bound as the last value: asking it for every row of a batch costs a seventh of the settle."""
     silent: str = ""
     """The text without what it returns."""
-    wide: str = ""
-    """The silent text for WIDE rows at once, where SQLite can have one."""
+    wide: Mapping[int, str] = field(default_factory=dict)
+    """The silent text for so many rows at once, the widest first, where SQLite can have one."""
     fresh: str = ""
     """The silent text for rows that cannot be there yet: looking for them costs more than writing them."""
-    fresh_wide: str = ""
+    fresh_wide: Mapping[int, str] = field(default_factory=dict)
+    is_together: bool = False
+    """All rows of a batch are to be written by one statement, on SQLite."""
+    look_up: str = ""
+    """The text that looks up many keys at once, on SQLite; the other values are the same for all."""
 
     @property
     def is_silent(self) -> bool:
@@ -74,8 +83,11 @@ def _statement(name: str, body: str, dialect: str) -> Statement:
         takes_now = _NOW in text
         text = text.replace(_NOW, f"?{len(numbers) + 1}")
         silent = _silent(text)
-        wide = _wide(silent, len(params)) if header else ""
-        return Statement(name, text, params, shared, takes_now, silent, wide, _fresh(silent), _fresh(wide))
+        together = bool(_TOGETHER.search(body))
+        wide = _wide(silent, len(params)) if header and not together else {}
+        fresh = {width: _fresh(each) for width, each in wide.items()}
+        look_up = _look_up(_bare(body), params)
+        return Statement(name, text, params, shared, takes_now, silent, wide, _fresh(silent), fresh, together, look_up)
     text = _PARAMETER.sub(r"%(\1)s", text.replace("%", "%%"))
     silent = _silent(text)
     return Statement(name, text, params, shared, silent=silent, fresh=_fresh(silent))
@@ -93,23 +105,39 @@ def _fresh(text: str) -> str:
     return text.partition("\nON CONFLICT")[0].replace("INSERT OR REPLACE", "INSERT")
 
 
-def _wide(text: str, width: int) -> str:
-    """Write an INSERT for WIDE rows, whose values follow each other; what they share, and the clock, come last.
-
-    The full text is written with INSERT OR REPLACE, one row at a time: it would be flushed after every wide statement.
-    """
+def _wide(text: str, columns: int) -> dict[int, str]:
+    """Write an INSERT for many rows, whose values follow each other; what they share, and the clock, come last."""
     parts = _INSERT.fullmatch(text)
     if parts is None:
+        return {}
+    begins, row, ends = parts[1], " ".join(parts[2].split()).replace(", ", ","), parts[3]
+    return {
+        width: begins + ",".join(_shifted(row, at, columns, width) for at in range(width)) + ends for width in WIDTHS
+    }
+
+
+def _shifted(row: str, at: int, columns: int, width: int) -> str:
+    def number(match: re.Match[str]) -> str:
+        own = int(match[1])
+        return f"?{own + at * columns if own <= columns else own + (width - 1) * columns}"
+
+    return _NUMBER.sub(number, row)
+
+
+def together(text: str, columns: int, count: int) -> str:
+    """Write a plain INSERT for just so many rows."""
+    return text[: text.rindex("(")] + ",".join([f"({','.join('?' * columns)})"] * count)
+
+
+def _look_up(text: str, params: tuple[str, ...]) -> str:
+    """Ask for many keys at once. Their numbers come first among the `params`, and they themselves last."""
+    parts = _LOOK_UP.fullmatch(text)
+    if parts is None:
         return ""
-
-    def shifted(row: int) -> str:
-        def number(match: re.Match[str]) -> str:
-            own = int(match[1])
-            return f"?{own + row * width if own <= width else own + (WIDE - 1) * width}"
-
-        return _NUMBER.sub(number, parts[2])
-
-    return parts[1] + ", ".join(shifted(row) for row in range(WIDE)) + parts[3]
+    columns, table, condition = parts.groups()
+    numbers = {param: f"?{number}" for number, param in enumerate(params[1:], 1)} | {"key": "asked.value"}
+    found = f"SELECT asked.rowid - 1, {columns} FROM carray(?{len(params) - 1}) AS asked CROSS JOIN {table} "  # noqa: S608
+    return f"{found}WHERE {_PARAMETER.sub(lambda match: numbers[match[1]], condition)}"
 
 
 def migrations(dialect: str) -> list[tuple[int, str, str]]:

@@ -8,27 +8,16 @@ from typing import Any
 
 import msgspec
 
-from tidings.model.item import JournalRow, Step
+from tidings.model.item import HELD, JournalRow, Kept, Step
 from tidings.store.database import Row
 
 _encode = msgspec.json.Encoder().encode
-_PLAIN = (None, "yes")
 _decode = msgspec.json.Decoder(list[Any]).decode
 
 
-def keep(steps: Sequence[Step], state: str) -> bytes | None:
-    """Write the steps of an attempt that began in a state. Half of all that was written once was steps."""
-    kept: list[Any] = []
-    for step in steps:
-        is_plain = step.model is None and not step.note and step.verdict in _PLAIN
-        if not is_plain or step.from_state != state or step.cost_micros or step.tokens:
-            kept.append(step)
-        elif step.criterion is None:
-            kept.append((step.transition, step.to_state, step.ms))
-        else:
-            kept.append((step.transition, step.to_state, step.ms, step.criterion))
-        state = step.to_state
-    return _encode(kept) if kept else None
+def keep(steps: Sequence[Kept]) -> bytes | None:
+    """Write the steps of an attempt. Half of all that was written once was steps."""
+    return _encode(steps) if steps else None
 
 
 def recall(row: Row) -> list[JournalRow]:
@@ -48,7 +37,7 @@ def _steps(kept: bytes | None, state: str) -> list[Step]:
             step = msgspec.convert(each, Step)
         else:
             transition, target, ms, *criterion = each
-            step = Step(transition, state, target, ms, *((criterion[0], "yes") if criterion else ()))
+            step = Step(transition, state, target, ms, *((criterion[0], HELD) if criterion else ()))
         steps.append(step)
         state = step.to_state
     return steps

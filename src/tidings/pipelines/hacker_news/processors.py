@@ -80,8 +80,8 @@ def deduplicate(work: Work) -> Advance:
 def named_above(work: Work) -> Iterable[str]:
     """Name the items whose knowledge `resolve_hierarchy` wants: what is named as standing above, where it is newer."""
     known: Body | None = work.accepted
-    named = [above for item in (work.body, known) if item is not None and (above := _newer_above(item))]
-    return (ref(KIND, str(above)) for above in dict.fromkeys(named))
+    named = (_newer_above(work.body), _newer_above(known) if known is not None else None)
+    return [ref(KIND, str(above)) for above in dict.fromkeys(named) if above] if any(named) else ()
 
 
 def resolve_hierarchy(work: Work) -> Advance:
@@ -95,9 +95,8 @@ def resolve_hierarchy(work: Work) -> Advance:
     up there turns out to be no story: then this item is refused, even if readers have seen it by then.
     """
     body: Body = work.body
-    known: Body | None = work.accepted
-    if refusal := _refusal(body, work.related):
-        shown = known or (body if body.indexed_at is not None else None)
+    if work.related and (refusal := _refusal(body, work.related)):
+        shown: Body | None = work.accepted or (body if body.indexed_at is not None else None)
         if shown is None or not _refusal(shown, work.related):
             raise Permanent(refusal, cause=NEWER_ABOVE)
         return Advance(replace(body, misplaced=refusal), links=())
@@ -112,13 +111,16 @@ def resolve_hierarchy(work: Work) -> Advance:
         links.append(Link(own, TOP, REPLY))
         if body.type == "poll":
             links.append(Link(own, TOP, OPTION))
-    if (above := _newer_above(body)) and ref(KIND, str(above)) not in work.related:
+    above = _newer_above(body)
+    if above is not None and ref(KIND, str(above)) not in work.related:
         links.append(Link(own, ref(KIND, str(above)), AWAITS))
         notes.append(f"{above}, which is newer, is not here yet")
     kids = _fit(body, body.kids, ROOTS, notes) if body.kids else body.kids
     parts = _fit(body, body.parts, {"poll"}, notes) if body.parts else body.parts
-    links += [Link(ref(KIND, str(kid)), own, REPLY, at) for at, kid in enumerate(kids or ())]
-    links += [Link(ref(KIND, str(part)), own, OPTION, at) for at, part in enumerate(parts or ())]
+    if kids:
+        links += [Link(ref(KIND, str(kid)), own, REPLY, at) for at, kid in enumerate(kids)]
+    if parts:
+        links += [Link(ref(KIND, str(part)), own, OPTION, at) for at, part in enumerate(parts)]
     is_as_given = kids is body.kids and parts is body.parts and body.misplaced is None
     placed = None if is_as_given else replace(body, misplaced=None, kids=kids, parts=parts)
     return Advance(placed, links=tuple(links), note="; ".join(notes) or None)

@@ -12,7 +12,7 @@ VALUES (:pipeline, :kind, :key, :fingerprint, :priority, :payload, :source, tidi
 
 -- name: waiting_findings
 -- What waits of a key behind the checkpoint, oldest first. Asking for the newest alone takes SQLite seven times as long.
--- params: number pipeline kind key checkpoint
+-- params: number pipeline kind checkpoint key
 SELECT :number, fingerprint FROM intake
 WHERE pipeline = :pipeline AND kind = :kind AND key = :key AND id > :checkpoint;
 
@@ -113,8 +113,7 @@ RETURNING id, kind, key;
 INSERT INTO items (id, pipeline, kind, key, fingerprint, state, standing, lane, priority, due_at, attempts, lease_token,
     accepted_revision, intake_id, last_error, cause, failing_since, created_at, changed_at, state_since)
 VALUES (:id, :pipeline, :kind, :key, :fingerprint, :state, :standing, :lane, :priority,
-    CASE WHEN :due_at IS NOT NULL THEN :due_at WHEN :delay_ms IS NOT NULL THEN tidings_now() + :delay_ms END,
-    :attempts, :token, :accepted_revision, :intake_id, :error, :cause, :failing_since,
+    coalesce(:due_at, tidings_now() + :delay_ms), :attempts, :token, :accepted_revision, :intake_id, :error, :cause, :failing_since,
     tidings_now(), tidings_now(), tidings_now())
 ON CONFLICT (pipeline, kind, key) DO NOTHING
 RETURNING id;

@@ -8,9 +8,9 @@ FROM unnest(:pipeline::text[], :kind::text[], :key::text[], :fingerprint::text[]
     WITH ORDINALITY AS v (p, k, y, f, r, b, s, n) ORDER BY n;
 
 -- name: waiting_findings
--- params: number pipeline kind key checkpoint
+-- params: number pipeline kind checkpoint key
 SELECT v.n, i.fingerprint
-FROM unnest(:number::bigint[], :pipeline::text[], :kind::text[], :key::text[], :checkpoint::bigint[]) AS v (n, p, k, y, c)
+FROM unnest(:number::bigint[], :pipeline::text[], :kind::text[], :checkpoint::bigint[], :key::text[]) AS v (n, p, k, c, y)
 JOIN intake i ON i.pipeline = v.p AND i.kind = v.k AND i.key = v.y AND i.id > v.c
 ORDER BY i.id;
 

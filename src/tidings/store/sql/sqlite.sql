@@ -14,6 +14,8 @@ SET author = excluded.author, type = excluded.type, score = excluded.score, time
     attributes = excluded.attributes;
 
 -- name: put_text
+-- Whenever a statement for many rows begins, the full text writes what it has gathered: one such statement is enough.
+-- together
 -- params: id title text
 INSERT OR REPLACE INTO documents_text (rowid, title, text) VALUES (:id, :title, :text);
 
