@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import msgspec
 
 from tidings.model.item import Finding, Kept, Lease, Link, Standing
 from tidings.model.publication import Presentation
+from tidings.model.workflow import PURE
 
 
 class Settlement(msgspec.Struct):
@@ -94,22 +96,44 @@ class Merged:
         )
 
 
-class Ahead(msgspec.Struct, frozen=True):
-    """A batch of findings, some of which one worker may run before their items are born."""
+LogRow = tuple[int, str, str, str, int, bytes]
+"""A finding as the log keeps it: its place, kind, key, fingerprint, priority, payload."""
+FIRST_TOKEN = 1
+"""Whoever runs ahead has the first right to an item."""
+
+
+class Ahead(msgspec.Struct, frozen=True, dict=True):
+    """A batch of the log, some findings of which one worker may run before their items are born."""
 
     pipeline: str
     token: int
-    arrivals: list[tuple[Finding, int]]
-    """All findings of the batch with their places in the log."""
-    leases: list[Lease]
-    """Those that may be run, with the numbers their items will have."""
-    places: list[int]
-    """Where the findings of the leases stand in the log."""
+    rows: list[LogRow]
+    """All findings of the batch."""
+    chosen: list[int]
+    """Where in it those stand that may be run."""
+    ids: Sequence[int]
+    """The numbers their items will have."""
+    starts: Mapping[str, str]
+    """The state each kind begins in."""
+    granted_at: int
+    until: int
 
     @property
     def through(self) -> int:
         """The place in the log up to which the batch reaches."""
-        return self.arrivals[-1][1]
+        return self.rows[-1][0]
+
+    @cached_property
+    def leases(self) -> list[Lease]:
+        """What may be run. Whoever runs it makes these: while a batch is taken, others wait to write."""
+        return [self._lease(self.rows[at], item) for at, item in zip(self.chosen, self.ids, strict=True)]
+
+    def _lease(self, row: LogRow, item: int) -> Lease:
+        _, kind, key, _, priority, payload = row
+        return Lease(
+            item, self.pipeline, kind, key, self.starts[kind], FIRST_TOKEN, 1, 1, priority, self.granted_at, self.until,
+            None, 0, self.granted_at, payload, None, PURE,
+        )  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)

@@ -126,7 +126,7 @@ class Merger:
 
     def _has_room(self, batches: deque[_Batch], limit: int) -> bool:
         """Tell whether to take one more: where there seems to be more, and once for each batch that is run."""
-        is_full = len(batches[-1].ahead.arrivals) >= limit > 0
+        is_full = len(batches[-1].ahead.rows) >= limit > 0
         return is_full and len(batches) < self._intake.abreast and not batches[0].running.done()
 
     async def _take(self, name: str, limit: int) -> int:
@@ -199,6 +199,6 @@ class Merger:
             checkpoint=merged.checkpoint,
         )
         if settlements and ahead is not None:
-            self._report(settlements, ahead.leases[0].granted_at)
+            self._report(settlements, ahead.granted_at)
         if merged.read > merged.ran or merged.woken or any(s.lane is not None or s.children for s in settlements):
             self._waker.wake_all()

@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 from tidings.model.item import Finding
 from tidings.model.pipeline import Pipeline
+from tidings.model.settlement import LogRow
 from tidings.model.workflow import Workflow
 from tidings.store.awaiting import wake_for
 from tidings.store.database import Row, Tx
@@ -20,6 +21,11 @@ class Arrival(NamedTuple):
 
     finding: Finding
     intake_id: int
+
+
+def arrivals(pipeline: str, rows: Sequence[LogRow]) -> list[Arrival]:
+    """Make findings of rows of the log."""
+    return [Arrival(Finding(pipeline, k, y, f, bytes(p), r), n) for n, k, y, f, r, p in rows]
 
 
 class Known(NamedTuple):
@@ -178,7 +184,7 @@ def _insert(tx: Tx, pipelines: Mapping[str, Pipeline], new: list[Arrival], adopt
         [(item, origin, 0, 0, "", starts[f.kind][0], "born", None, None, None) for item, f in born],
     )
     adopted.born.extend(born)
-    adopted.woken += wake_for(tx, pipelines, [(f.pipeline, f.kind, f.key) for _, f in born])
+    adopted.woken += wake_for(tx, pipelines, new[0].finding.pipeline, ((f.kind, f.key) for _, f in born))
     # Somebody else bore the same child at this very moment: now it is known.
     if late := [arrival for arrival in new if (arrival.finding.kind, arrival.finding.key) not in ids]:
         _adopt_distinct(tx, pipelines, late, adopted)

@@ -12,39 +12,30 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from tidings.model.item import Finding, Lease, ref
+from tidings.model.item import ref
 from tidings.model.pipeline import Pipeline
-from tidings.model.settlement import Ahead, Settlement
-from tidings.model.workflow import PURE
-from tidings.store.adopting import Adopted, Arrival, adopt, find_buried
+from tidings.model.settlement import Ahead, LogRow, Settlement
+from tidings.store.adopting import Adopted, adopt, arrivals, find_buried
 from tidings.store.awaiting import awaiting, wake_for, wake_late
 from tidings.store.database import Batch, Preparing, Tx
 from tidings.store.effects import bear_children, journal_row, shown_row, trouble
 from tidings.store.links import link_rows
 from tidings.store.shelving import Showing, prepare_presentations, write_presentations
 
-TOKEN = 1
-"""Whoever runs ahead has the first right to an item."""
 
-
-def take(
-    tx: Tx, pipelines: Mapping[str, Pipeline], pipeline: str, arrivals: Sequence[Arrival], lease_ms: int
-) -> Ahead | None:
+def take(tx: Tx, pipelines: Mapping[str, Pipeline], pipeline: str, rows: list[LogRow], lease_ms: int) -> Ahead | None:
     """Take the right to run what of a batch can be run ahead, if anything can."""
     declared = pipelines.get(pipeline)
     if declared is None or declared.first_cards:
         return None
     starts = {kind: workflow.start for kind, workflow in declared.workflows.items() if workflow.runs_ahead}
-    fresh = _fresh(tx, arrivals, starts)
-    if not fresh:
+    chosen = _fresh(tx, pipeline, rows, starts)
+    if not chosen:
         return None
-    row = tx.one("insert_ahead", pipeline=pipeline, through=arrivals[-1].intake_id, lease_ms=lease_ms)
+    row = tx.one("insert_ahead", pipeline=pipeline, through=rows[-1][0], lease_ms=lease_ms)
     assert row is not None
     token, now = row
-    ids, until = _draw_ids(tx, len(fresh)), now + lease_ms
-    leases = [_lease(f, starts[f.kind], item, now, until) for (f, _), item in zip(fresh, ids, strict=True)]
-    places = [place for _, place in fresh]
-    return Ahead(pipeline, token, list(arrivals), leases, places)
+    return Ahead(pipeline, token, rows, chosen, _draw_ids(tx, len(chosen)), starts, now, now + lease_ms)
 
 
 def _draw_ids(tx: Tx, count: int) -> Sequence[int]:
@@ -52,23 +43,15 @@ def _draw_ids(tx: Tx, count: int) -> Sequence[int]:
     return range(rows[0][0] - count + 1, rows[0][0] + 1) if tx.dialect == "sqlite" else [row[0] for row in rows]
 
 
-def _fresh(tx: Tx, arrivals: Sequence[Arrival], kinds: Mapping[str, str]) -> list[Arrival]:
-    """Return the findings of some kinds that nobody knows, each key once."""
-    fresh = [arrival for arrival in arrivals if arrival.finding.kind in kinds]
-    times = Counter([(f.kind, f.key) for f, _ in fresh])
-    if len(times) < len(fresh):
-        fresh = [arrival for arrival in fresh if times[arrival.finding.kind, arrival.finding.key] == 1]
-    names = [(n, f.pipeline, f.kind, f.key) for n, (f, _) in enumerate(fresh)]
+def _fresh(tx: Tx, pipeline: str, rows: list[LogRow], kinds: Mapping[str, str]) -> list[int]:
+    """Return where those findings of some kinds stand that nobody knows, each key once."""
+    names = [(at, pipeline, kind, key) for at, (_, kind, key, _, _, _) in enumerate(rows) if kind in kinds]
+    times = Counter([name[2:] for name in names])
+    if len(times) < len(names):
+        names = [name for name in names if times[name[2:]] == 1]
     known = {row[0] for row in tx.many("known_fingerprints", names)}
     known |= find_buried(tx, names)
-    return [arrival for n, arrival in enumerate(fresh) if n not in known] if known else fresh
-
-
-def _lease(finding: Finding, state: str, item: int, now: int, until: int) -> Lease:
-    return Lease(
-        item, finding.pipeline, finding.kind, finding.key, state, TOKEN, 1, 1, finding.priority, now, until,
-        None, 0, now, finding.payload, None, PURE,
-    )  # fmt: skip
+    return [name[0] for name in names if name[0] not in known]
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,16 +71,15 @@ class Birth:
 
 def prepare(ready: Preparing, pipeline: Pipeline, ahead: Ahead, settlements: Sequence[Settlement]) -> Birth:
     """Make what was run ready: all that can be done before the transaction is done before it."""
-    found = {place: finding for finding, place in ahead.arrivals}
-    places = dict(zip((lease.id for lease in ahead.leases), ahead.places, strict=True))
-    ran = [(s, places[s.id], found[places[s.id]]) for s in settlements]
+    found = dict(zip(ahead.ids, map(ahead.rows.__getitem__, ahead.chosen), strict=True))
+    ran = [(s, found[s.id]) for s in settlements]
     links = [row for s in settlements for row in link_rows(s.pipeline, ref(s.kind, s.key), s.links or ())]
     return Birth(
         list(settlements),
-        frozenset(place for _, place, _ in ran),
-        ready.prepare("insert_run_item", [_item_row(s, place, finding) for s, place, finding in ran]),
+        frozenset([row[0] for _, row in ran]),
+        ready.prepare("insert_run_item", [_item_row(s, row) for s, row in ran]),
         (
-            ready.prepare("put_body", [(s.id, 1, s.body or f.payload) for s, _, f in ran], is_fresh=True),
+            ready.prepare("put_body", [(s.id, 1, s.body or row[5]) for s, row in ran], is_fresh=True),
             ready.prepare("insert_journal", [journal_row(s, "born") for s in settlements]),
             ready.prepare("insert_link", links, is_fresh=True),
         ),
@@ -106,10 +88,11 @@ def prepare(ready: Preparing, pipeline: Pipeline, ahead: Ahead, settlements: Seq
     )
 
 
-def _item_row(s: Settlement, place: int, finding: Finding) -> tuple[Any, ...]:
+def _item_row(s: Settlement, row: LogRow) -> tuple[Any, ...]:
+    place, _, _, fingerprint, priority, _ = row
     error, cause = trouble(s)
     return (
-        s.id, s.pipeline, s.kind, s.key, finding.fingerprint, s.state, s.standing, s.lane, finding.priority, s.due_at,
+        s.id, s.pipeline, s.kind, s.key, fingerprint, s.state, s.standing, s.lane, priority, s.due_at,
         s.delay_ms, s.attempts, s.token, 1 if s.accepts else None, place, error, cause, s.failing_since,
     )  # fmt: skip
 
@@ -133,14 +116,14 @@ def bear(
         if birth.settlements and not tx.changes_all(birth.items):
             birth = None
     if birth is None or not birth.settlements:
-        return adopt(tx, pipelines, [Arrival(*arrival) for arrival in ahead.arrivals]), []
+        return adopt(tx, pipelines, arrivals(ahead.pipeline, ahead.rows)), []
     for batch in birth.rows:
         tx.write(batch)
     write_presentations(tx, birth.shown)
     bear_children(tx, pipelines, birth.settlements)
-    woken = wake_for(tx, pipelines, [(s.pipeline, s.kind, s.key) for s in birth.settlements])
+    woken = wake_for(tx, pipelines, ahead.pipeline, ((s.kind, s.key) for s in birth.settlements))
     woken += wake_late(tx, pipelines, birth.awaiting, {s.id: 0 for s in birth.awaiting})
-    rest = [Arrival(*arrival) for arrival in ahead.arrivals if arrival[1] not in birth.places]
-    adopted = adopt(tx, pipelines, rest)
+    rest = [row for row in ahead.rows if row[0] not in birth.places]
+    adopted = adopt(tx, pipelines, arrivals(ahead.pipeline, rest))
     adopted.woken += woken
     return adopted, birth.settlements

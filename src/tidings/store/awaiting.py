@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from tidings.model.item import AWAITS, Item, JournalKind, ref, split_ref
 from tidings.model.pipeline import Pipeline
@@ -34,12 +34,12 @@ def begin_again(
     return True
 
 
-def wake_for(tx: Tx, pipelines: Mapping[str, Pipeline], born: Sequence[tuple[str, str, str]]) -> int:
-    """Let those begin again that await any of the newborn (pipeline, kind, key) of one pipeline; return how many."""
-    if not born or tx.one("any_awaiting", pipeline=born[0][0]) is None:
+def wake_for(tx: Tx, pipelines: Mapping[str, Pipeline], pipeline: str, born: Iterable[tuple[str, str]]) -> int:
+    """Let those begin again that await any of the newborn (kind, key); return how many."""
+    if tx.one("any_awaiting", pipeline=pipeline) is None:
         return 0
-    rows = tx.many("awaiting", [(pipeline, ref(kind, key)) for pipeline, kind, key in born])
-    return sum(_wake(tx, pipelines, born[0][0], name, arrived) for name, arrived in sorted(rows))
+    rows = tx.many("awaiting", [(pipeline, ref(kind, key)) for kind, key in born])
+    return sum(_wake(tx, pipelines, pipeline, name, arrived) for name, arrived in sorted(rows))
 
 
 def awaiting(settlements: Sequence[Settlement]) -> list[Settlement]:

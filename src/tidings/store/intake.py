@@ -12,8 +12,8 @@ from tidings.model.clock import DAY_MS
 from tidings.model.errors import BadInput
 from tidings.model.item import LOW, Appended, Finding
 from tidings.model.pipeline import Pipeline
-from tidings.model.settlement import Ahead, Merged, Settlement
-from tidings.store.adopting import Adopted, Arrival, adopt, find_buried
+from tidings.model.settlement import Ahead, LogRow, Merged, Settlement
+from tidings.store.adopting import Adopted, adopt, arrivals, find_buried
 from tidings.store.ahead import Birth, bear, prepare, take
 from tidings.store.database import Database, Tx
 from tidings.store.shelving import put_first_cards
@@ -118,7 +118,7 @@ class IntakeLog:
         with self._database.transaction() as tx:
             self._database.lock(tx, f"merge:{pipeline}")
             checkpoint = self.checkpoint(tx, pipeline)
-            merged = self._merge(tx, pipeline, checkpoint, self._arrivals(tx, pipeline, checkpoint, limit))
+            merged = self._merge(tx, pipeline, checkpoint, self._next(tx, pipeline, checkpoint, limit))
             if merged.read:
                 tx.run("drop_aheads", pipeline=pipeline)
             return merged
@@ -149,12 +149,12 @@ class IntakeLog:
                 return merged, None
             aheads = tx.all("aheads", pipeline=pipeline)
             after = aheads[-1][1] if aheads else self.checkpoint(tx, pipeline)
-            arrivals = self._arrivals(tx, pipeline, after, limit) if len(aheads) < AHEADS_MAX else []
-            if arrivals and not self._gives_way(tx, pipeline, arrivals):
-                taken = take(tx, self._pipelines, pipeline, arrivals, round(lease_seconds * 1000))
+            rows = self._next(tx, pipeline, after, limit) if len(aheads) < AHEADS_MAX else []
+            if rows and not self._gives_way(tx, pipeline, rows[-1]):
+                taken = take(tx, self._pipelines, pipeline, rows, round(lease_seconds * 1000))
                 if taken is not None:
                     return merged, taken
-            return merged if aheads else merged + self._merge(tx, pipeline, after, arrivals), None
+            return merged if aheads else merged + self._merge(tx, pipeline, after, rows), None
 
     def comes_next(self, ran: Ahead) -> bool:
         """Tell whether a batch that was run ahead can be written: all before it is, or never will be by its runner."""
@@ -172,48 +172,44 @@ class IntakeLog:
             return Merged()
         token, through, _ = aheads[0]
         checkpoint = self.checkpoint(tx, pipeline)
-        arrivals = self._arrivals(tx, pipeline, checkpoint, limit, through)
-        if not arrivals or arrivals[-1].intake_id == through:
+        rows = [row for row in self._next(tx, pipeline, checkpoint, limit) if row[0] <= through]
+        if not rows or rows[-1][0] == through:
             tx.run("drop_ahead", id=token)
-        return self._merge(tx, pipeline, checkpoint, arrivals)
+        return self._merge(tx, pipeline, checkpoint, rows)
 
     def _bear(self, tx: Tx, ran: Ahead, birth: Birth | None) -> Merged:
         aheads = [row[0] for row in tx.all("aheads", pipeline=ran.pipeline)]
         if ran.token not in aheads:
-            return Merged(stale=len(ran.arrivals))
+            return Merged(stale=len(ran.rows))
         if aheads[0] != ran.token:
             return Merged(waits=True)
         tx.run("drop_ahead", id=ran.token)
         tx.run("move_checkpoint", pipeline=ran.pipeline, checkpoint=ran.through)
         adopted, written = bear(tx, self._pipelines, ran, birth)
-        merged = _merged(ran.arrivals, adopted)
-        vain = {s.id for s in birth.settlements} - {s.id for s in written} if birth else ()
+        merged = _merged(ran.rows, adopted)
+        ahead = birth.settlements if birth is not None else []
+        vain = {s.id for s in ahead} - {s.id for s in written} if len(ahead) > len(written) else ()
         return replace(merged, born=merged.born + len(written), ran=len(written), vain=frozenset(vain))
 
-    def _arrivals(self, tx: Tx, pipeline: str, after: int, limit: int, through: int | None = None) -> list[Arrival]:
+    def _next(self, tx: Tx, pipeline: str, after: int, limit: int) -> list[LogRow]:
+        """Read the next findings, fewer where they are large."""
         asked = {"pipeline": pipeline, "checkpoint": after}
         while limit > 1 and (size := tx.one("size_of_findings", **asked, limit=limit)) and size[0] > BATCH_BYTES:
             limit //= 2
-        rows = tx.all("unmerged_findings", **asked, limit=limit)
-        return [
-            Arrival(Finding(pipeline, k, y, f, bytes(p), r), n)
-            for n, k, y, f, r, p in rows
-            if through is None or n <= through
-        ]
+        return tx.all("unmerged_findings", **asked, limit=limit)
 
-    def _gives_way(self, tx: Tx, pipeline: str, arrivals: Sequence[Arrival]) -> bool:
-        """Tell whether something more urgent than this bulk waits behind it: merging alone gets there faster."""
-        if arrivals[-1].finding.priority < LOW:
-            return False
-        return tx.one("urgent_finding", pipeline=pipeline, after=arrivals[-1].intake_id) is not None
+    def _gives_way(self, tx: Tx, pipeline: str, last: LogRow) -> bool:
+        """Tell whether something more urgent than a bulk waits behind it: merging alone gets there faster."""
+        place, _, _, _, priority, _ = last
+        return priority >= LOW and tx.one("urgent_finding", pipeline=pipeline, after=place) is not None
 
-    def _merge(self, tx: Tx, pipeline: str, checkpoint: int, arrivals: Sequence[Arrival]) -> Merged:
-        if not arrivals:
+    def _merge(self, tx: Tx, pipeline: str, checkpoint: int, rows: Sequence[LogRow]) -> Merged:
+        if not rows:
             return Merged(checkpoint=checkpoint)
-        adopted = adopt(tx, self._pipelines, arrivals)
+        adopted = adopt(tx, self._pipelines, arrivals(pipeline, rows))
         self._show_at_once(tx, pipeline, adopted)
-        tx.run("move_checkpoint", pipeline=pipeline, checkpoint=arrivals[-1].intake_id)
-        return _merged(arrivals, adopted)
+        tx.run("move_checkpoint", pipeline=pipeline, checkpoint=rows[-1][0])
+        return _merged(rows, adopted)
 
     def _show_at_once(self, tx: Tx, pipeline: str, adopted: Adopted) -> None:
         declared = self._pipelines.get(pipeline)
@@ -259,13 +255,13 @@ class IntakeLog:
             tx.run("drop_aheads", pipeline=pipeline)
 
 
-def _merged(arrivals: Sequence[tuple[Finding, int]], adopted: Adopted) -> Merged:
+def _merged(rows: Sequence[LogRow], adopted: Adopted) -> Merged:
     return Merged(
-        len(arrivals),
+        len(rows),
         len(adopted.born),
         len(adopted.changed),
         adopted.unchanged,
-        checkpoint=arrivals[-1][1],
+        checkpoint=rows[-1][0],
         woken=adopted.woken,
     )
 
