@@ -152,6 +152,10 @@ class Items(Protocol):
         """Return how long until something is due (0: now) in the lanes, or None when nothing waits for time."""
         ...
 
+    def with_due(self, pipelines: Sequence[str], lane: str) -> list[str]:
+        """Return those of the pipelines that have something due in a lane: looking keeps nobody from writing."""
+        ...
+
     def sweep(self, limit: int = 500) -> Swept:
         """Return expired leases to the queue, by the token seen."""
         ...

@@ -190,7 +190,8 @@ class Worker:
     async def _start_due(self, name: str, lane: Lane, slots: asyncio.Semaphore, pace: _Pace) -> int:
         """Claim and start what is due; waiting lanes claim only as many as they can start at once."""
         started = 0
-        for pipeline in await self._active_pipelines():
+        active = await self._active_pipelines()
+        for pipeline in await self._executor.read(self._items.with_due, active, name):
             if not await self._place(slots):
                 break
             room = lane.batch if name == PURE else 1 + _free(slots)

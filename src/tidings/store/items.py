@@ -185,6 +185,11 @@ class ItemStore:
                     waits += [row[0]] if row and row[0] is not None else []
         return max(0, min(waits)) if waits else None
 
+    def with_due(self, pipelines: Sequence[str], lane: str) -> list[str]:
+        """Return those of the pipelines that have something due in a lane: looking keeps nobody from writing."""
+        with self._database.reading():
+            return [pipeline for pipeline in pipelines if self.next_due_ms([pipeline], [lane]) == 0]
+
     def deliveries_ahead(self, channel: str, item: int) -> int:
         """Count the older deliveries to a channel that are still to be sent."""
         values = {"prefix": f"{channel}/", "prefix_end": f"{channel}0", "id": item}
