@@ -22,9 +22,9 @@ BATCH = 500
 Row = tuple[int, str | None, str | None, int | None, int | None, int | None, str, str, bytes]
 
 
-def sqlite(lines: Path, database: Path) -> float:
+def sqlite(lines: Path, url: str) -> float:
     """Return items a second on SQLite, with the settings tidings uses."""
-    connection = apsw.Connection(str(database))
+    connection = apsw.Connection(url.removeprefix("sqlite:///"))
     connection.execute("PRAGMA page_size = 8192")
     connection.execute("PRAGMA journal_mode = WAL")
     connection.execute("PRAGMA synchronous = FULL")

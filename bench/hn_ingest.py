@@ -10,43 +10,83 @@ import asyncio
 import json
 import os
 import resource
+import statistics
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import Any, cast
 
 from bench import hn_floor, hn_items
 
 QUICK, FULL, LARGE = 5_000, 100_000, 1_000_000
+ROUNDS = 3
+WORKERS = (1, 2)
 MEMORY_MAX_MB = 300
 POLL_SECONDS = 0.02
+
+Place = AbstractContextManager[str]
+"""The address of an empty database, while it is needed."""
 
 
 def run(quick: bool) -> list[dict[str, Any]]:
     """Measure both databases; not quickly also the memory of ten times as many items."""
     count = QUICK if quick else FULL
-    rows: list[dict[str, Any]] = []
+    rounds = 1 if quick else ROUNDS
     with tempfile.TemporaryDirectory(prefix="tidings-bench-") as folder:
         lines = hn_items.write(Path(folder) / "items.jsonl", count)
-        floor = hn_floor.sqlite(lines, Path(folder) / "floor.db")
-        for workers in (1, 2):
-            pass_ = measured(lines, f"sqlite:///{folder}/tidings{workers}.db", workers)
-            rows.append(_rate(f"ingest {count:,} on SQLite, {_named(workers)}", pass_, floor))
-        rows.append(_memory(f"ingest {count:,} on SQLite", pass_))
+        rows = _compared(lines, f"ingest {count:,} on SQLite", rounds, lambda: _in_file(folder), hn_floor.sqlite)
         with postgres(folder) as url:
-            floor = hn_floor.postgres(lines, url)
-            for workers in (1, 2):
-                pass_ = measured(lines, _fresh(url, workers), workers)
-                rows.append(_rate(f"ingest {count:,} on PostgreSQL, {_named(workers)}", pass_, floor))
+            rows += _compared(
+                lines, f"ingest {count:,} on PostgreSQL", rounds, lambda: _in_database(url), hn_floor.postgres
+            )
         if not quick:
             large = hn_items.write(Path(folder) / "large.jsonl", LARGE)
-            pass_ = measured(large, f"sqlite:///{folder}/large.db", 2)
-            rows.append(_memory(f"ingest {LARGE:,} on SQLite", pass_))
+            with _in_file(folder) as address:
+                rows.append(_memory(f"ingest {LARGE:,} on SQLite", measured(large, address, 2)))
     return rows
+
+
+def _compared(
+    lines: Path, what: str, rounds: int, place: Callable[[], Place], floor: Callable[[Path, str], float]
+) -> list[dict[str, Any]]:
+    """Measure the floor and ours in turns, because the machine changes its pace; return the median of each."""
+    floors: list[float] = []
+    passes: dict[int, list[dict[str, float]]] = {workers: [] for workers in WORKERS}
+    for _ in range(rounds):
+        with place() as address:
+            floors.append(floor(lines, address))
+        for workers in WORKERS:
+            with place() as address:
+                passes[workers].append(measured(lines, address, workers))
+    rows = [_rate(f"{what}, {_named(w)}", _middle(each), statistics.median(floors)) for w, each in passes.items()]
+    return [*rows, _memory(what, max(passes[WORKERS[-1]], key=lambda each: each["peak_mb"]))]
+
+
+def _middle(passes: list[dict[str, float]]) -> dict[str, float]:
+    return sorted(passes, key=lambda each: each["items_per_second"])[len(passes) // 2]
+
+
+@contextmanager
+def _in_file(folder: str) -> Iterator[str]:
+    with tempfile.TemporaryDirectory(dir=folder) as place:
+        yield f"sqlite:///{place}/bench.db"
+
+
+@contextmanager
+def _in_database(url: str) -> Iterator[str]:
+    """Create a database of its own on the server, and drop it."""
+    import psycopg
+
+    with psycopg.connect(url, autocommit=True) as connection:
+        connection.execute("CREATE DATABASE ingest")
+        try:
+            yield url.replace("/postgres?", "/ingest?")
+        finally:
+            connection.execute("DROP DATABASE ingest WITH (FORCE)")
 
 
 def measured(lines: Path, url: str, workers: int = 1) -> dict[str, float]:
@@ -115,15 +155,6 @@ def _open(url: str) -> Any:
     database = connect(url)
     migrate(database)
     return open_store(database, {pipeline.name: pipeline})
-
-
-def _fresh(url: str, number: int) -> str:
-    """Create a database of its own on the server."""
-    import psycopg
-
-    with psycopg.connect(url, autocommit=True) as connection:
-        connection.execute(f"CREATE DATABASE ingest{number}")
-    return url.replace("/postgres?", f"/ingest{number}?")
 
 
 @contextmanager

@@ -53,7 +53,7 @@ def test_sqlite_parses_nothing_again_from_batch_to_batch(tmp_path: Path) -> None
     ground = Ground(f"sqlite:///{tmp_path / 'a.db'}")
     parsed = []
     for batch in range(4):
-        bear(ground, batch * 1_000, 1_000)
+        bear(ground, batch * 2_000, 2_000)
         with ground.database.transaction() as tx:
             assert isinstance(tx, SqliteTx)
             parsed.append(tx.connection.cache_stats()["misses"])

@@ -25,6 +25,8 @@ from tidings.watch.metrics import Metrics
 
 POLL_SECONDS = 1.0
 GRACE_SECONDS = 25.0
+MERGE_BATCHES = 2
+"""What is merged at once: run ahead, an item is written once and not three times. Whoever appends waits that long."""
 BATCHES_IN_FLIGHT = 1
 
 
@@ -101,7 +103,7 @@ class Worker:
             waker=waker,
             active=self._active_pipelines,
             report=self._report_ahead,
-            batch=pure.batch,
+            batch=MERGE_BATCHES * pure.batch,
             lease_seconds=lease_seconds,
             runs_ahead=PURE in self._lanes and pure.rate_per_minute is None,
         )

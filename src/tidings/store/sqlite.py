@@ -23,6 +23,8 @@ OLDEST_SAFE = (3, 51, 3)
 """Older ones carry the WAL-reset bug, which can corrupt the file."""
 WAIT_SECONDS = 0.001
 WAITS_MAX = 5_000
+USUAL = 1_000
+"""Full batches are multiples of this; of other lengths there are too many to remember a statement for each."""
 _CLOCK = SystemClock()
 
 
@@ -113,8 +115,8 @@ class SqliteTx:
         before = self.connection.total_changes()
         wide, rest = batch.values
         for text, values in wide:
-            is_usual = not statement.is_together or batch.count == TOGETHER_MAX
-            self.connection.execute(text, values + tail, can_cache=is_usual)
+            is_rare = statement.is_together and batch.count % USUAL
+            self.connection.execute(text, values + tail, can_cache=not is_rare)
         if rest:
             text = statement.fresh if batch.is_fresh else statement.silent
             self.connection.executemany(text, [(*row, *tail) for row in rest])

@@ -22,7 +22,8 @@ _TOGETHER = re.compile(r"^-- together$", re.MULTILINE)
 WIDTHS = (100, 10)
 """Rows written by one statement. Each statement SQLite runs costs as much as some rows, and apsw remembers the last few
 hundred it ran, counting each run: where every row is a run, it forgets all the others and has them parsed again."""
-TOGETHER_MAX = 1_000
+TOGETHER_MAX = 2_000
+"""As many as fit into the longest text apsw remembers, 16 KiB."""
 
 
 @dataclass(frozen=True, slots=True)
