@@ -386,7 +386,7 @@ async def test_a_comment_readers_saw_is_withdrawn_when_its_parent_turns_out_to_b
     )
     assert engine.search("misplaced") == []
     assert engine.card("items", "5") is None
-    assert [row.kind for row in engine.store.items.life(item.id)] == ["born", "attempt", "awaited", "attempt"]
+    assert [row.kind for row in engine.store.items.life(item.id)] == ["born", "attempt", "woken", "attempt"]
 
 
 async def test_search_finds_by_words_and_qualifiers(engine):

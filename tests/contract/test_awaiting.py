@@ -51,7 +51,7 @@ def how(ground: Ground, key: str) -> list[tuple[str, str | None]]:
     return [(row.kind, row.actor) for row in ground.life(key, "guest") if row.kind != "attempt"]
 
 
-BORN, AWAITED = ("born", None), ("awaited", "guest:late")
+BORN, WOKEN = ("born", None), ("woken", "guest:late")
 
 
 @pytest.fixture
@@ -67,7 +67,7 @@ def test_who_awaits_a_newborn_begins_again(ground: Ground) -> None:
     ground.record(guest("late"))
 
     assert ground.item("early", "guest").state == "found"
-    assert how(ground, "early") == [BORN, AWAITED]
+    assert how(ground, "early") == [BORN, WOKEN]
     assert how(ground, "other") == [BORN]
 
 
@@ -83,7 +83,7 @@ def test_who_awaits_one_that_was_run_before_its_birth_begins_again(ground: Groun
     merged, _ = intake.merge_ahead("party", ahead, intake.prepare(ahead, ran), limit=0)
 
     assert (merged.born, merged.woken) == (1, 1)
-    assert how(ground, "early") == [BORN, AWAITED]
+    assert how(ground, "early") == [BORN, WOKEN]
 
 
 def test_who_was_worked_on_while_the_other_was_born_begins_again(ground: Ground) -> None:
@@ -94,7 +94,7 @@ def test_who_was_worked_on_while_the_other_was_born_begins_again(ground: Ground)
     assert ground.settle(lease).born == 1
 
     assert ground.item("early", "guest").state == "found"
-    assert how(ground, "early") == [BORN, AWAITED]
+    assert how(ground, "early") == [BORN, WOKEN]
 
 
 def test_who_was_run_before_birth_while_the_other_is_here_begins_again(ground: Ground) -> None:
@@ -106,7 +106,7 @@ def test_who_was_run_before_birth_while_the_other_is_here_begins_again(ground: G
 
     intake.merge_ahead("party", ahead, intake.prepare(ahead, [ground.attempt(x) for x in ahead.leases]), limit=0)
 
-    assert how(ground, "early") == [BORN, AWAITED]
+    assert how(ground, "early") == [BORN, WOKEN]
 
 
 def test_a_birth_that_is_not_committed_yet_is_waited_for(ground: Ground, open_ground: OpenGround) -> None:
@@ -123,7 +123,7 @@ def test_a_birth_that_is_not_committed_yet_is_waited_for(ground: Ground, open_gr
                 until(lambda: other.sql(waits) or None, lambda: "the settle does not wait")
         settling.result()
 
-    assert how(ground, "early") == [BORN, AWAITED]
+    assert how(ground, "early") == [BORN, WOKEN]
 
 
 def test_awaiting_somebody_who_has_long_been_here_ends(ground: Ground) -> None:
@@ -147,4 +147,4 @@ def test_an_attempt_that_did_not_begin_at_the_start_is_made_again_from_there(gro
     ground.work()
 
     assert ground.item("early", "guest").state == "greeted"
-    assert how(ground, "early") == [BORN, ("replayed", "ada"), AWAITED]
+    assert how(ground, "early") == [BORN, ("replayed", "ada"), WOKEN]

@@ -142,7 +142,7 @@ JournalKind = Literal[
     "replayed",
     "retired",
     "adopted",
-    "awaited",
+    "woken",
 ]
 
 

@@ -73,7 +73,7 @@ def _wake(tx: Tx, pipelines: Mapping[str, Pipeline], pipeline: str, name: str, a
     workflow = pipelines[pipeline].workflows.get(split_ref(name)[0])
     if row is None or workflow is None:
         return False
-    return begin_again(tx, pipelines, Item(*row).id, workflow.start, arrived, "awaited")
+    return begin_again(tx, pipelines, Item(*row).id, workflow.start, arrived, "woken")
 
 
 def _named(name: str) -> dict[str, str]:
