@@ -44,7 +44,7 @@ class IntakeLog:
     def abreast(self) -> int:
         """How many batches of a pipeline one process does well to run ahead.
 
-        A server writes one while the next is run; on SQLite the writing thread would wait for the interpreter all the while.
+        A server writes one while the next is run; on SQLite the writing thread would wait for the interpreter.
         """
         return 2 if self._database.dialect == "postgres" else 1
 
