@@ -389,6 +389,64 @@ async def test_a_comment_readers_saw_is_withdrawn_when_its_parent_turns_out_to_b
     assert [row.kind for row in engine.store.items.life(item.id)] == ["born", "attempt", "woken", "attempt"]
 
 
+async def test_no_copy_and_no_failure_closes_a_circle(engine):
+    """A parent counts only once it is accepted; what a copy is, and when it fails, changes nothing of that."""
+    told = [
+        *[a_comment(20, 10), a_comment(10, 1), a_comment(10, 20, type="story")],  # the type stays, the parent is new
+        *[a_story(40, url="nonsense"), a_comment(30, 40), a_comment(40, 30)],  # no story after all
+        *[a_comment(50, 60), a_comment(50, 60, time=5), a_comment(60, 50)],  # the later copy fails before its place
+        *[a_story(90, url="nonsense"), a_comment(80, 90, kids=[85]), a_comment(85, 80, kids=[90])],
+    ]
+    for line in told:
+        upload(engine, [line])
+        await engine.work_until_idle()
+
+    for start in (10, 20, 30, 40, 50, 60, 80, 85, 90):
+        path = [f"item:{start}"]
+        while above := engine.store.links.parents("hacker_news", "reply", path[-1]):
+            assert above[0] not in path
+            path.append(above[0])
+
+
+async def test_a_parent_without_a_type_is_awaited_until_it_is_complete(engine):
+    upload(engine, [{"id": 9, "by": "a", "time": 1_700_000_000, "title": "?"}, a_comment(5, 9)])
+    await engine.work_until_idle()
+    upload(engine, [a_story(9)])
+    await engine.work_until_idle()
+
+    assert engine.states("item") == {"completed": 2}
+    assert [ref for ref, _, _ in thread(engine, 9)] == ["item:9", "item:5"]
+
+
+async def test_a_withdrawn_comment_stays_away_however_often_it_is_tried_and_shown_anew(engine):
+    upload(engine, [a_comment(5, 9, text="a misplaced remark"), a_comment(6, 5)])
+    await engine.work_until_idle()
+    upload(engine, [a_comment(9, 6)])
+    await engine.work_through()
+
+    assert engine.item("item", "5").item.standing == "dead"
+    engine.store.rebuilder.rebuild()
+    assert engine.card("items", "5") is None
+    assert engine.search("misplaced") == []
+
+    upload(engine, [a_comment(5, 3, text="well placed")], way="FIREBASE")
+    await engine.work_until_idle()
+    assert engine.card("items", "5")["text"] == "well placed"
+
+
+async def test_copies_that_wait_are_merged_even_if_the_awaited_story_comes_between(engine):
+    upload(engine, [a_comment(5, 9)])
+    await engine.work_until_idle()
+    first = engine.item("item", "5").accepted["ingested_at"]
+    engine.advance_clock(seconds=60)
+    upload(engine, [a_comment(5, 9, score=50), a_comment(5, 9, kids=[7]), a_story(9)])
+    engine.store.intake.merge("hacker_news")
+    await engine.work_until_idle()
+
+    known = engine.item("item", "5").accepted
+    assert (known["score"], known["kids"], known["ingested_at"]) == (50, [7], first)
+
+
 async def test_search_finds_by_words_and_qualifiers(engine):
     upload(
         engine,

@@ -42,7 +42,7 @@ class PureLane(LaneSettings):
     concurrency: int = Field(default=1, ge=1, le=512)
     """Batches under way at once."""
     batch: int = Field(default=1000, ge=1, le=5000)
-    """The most items claimed at once."""
+    """The most items claimed at once; of what was found, twice as many are merged."""
 
 
 class FetchLane(LaneSettings):

@@ -145,11 +145,15 @@ class Items(Protocol):
         ...
 
     def prefetch(self, pipeline: str, refs: Sequence[str]) -> dict[str, bytes]:
-        """Return the accepted (or else working) bodies of other items by ref."""
+        """Return the accepted bodies of other items by ref: what was not accepted is no knowledge."""
         ...
 
     def next_due_ms(self, pipelines: Sequence[str], lanes: Sequence[str]) -> int | None:
         """Return how long until something is due (0: now) in the lanes, or None when nothing waits for time."""
+        ...
+
+    def wake_missed(self) -> int:
+        """Let those begin again that await somebody who was accepted at that very moment; some hundreds at a time."""
         ...
 
     def with_due(self, pipelines: Sequence[str], lane: str) -> list[str]:

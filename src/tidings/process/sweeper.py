@@ -77,8 +77,11 @@ class Sweeper:
         return total
 
     async def tidy(self) -> dict[str, int]:
-        """Remove what has had its time."""
+        """Remove what has had its time, and find whom everybody else has missed."""
         tidied = await self._executor.write(self._tidy)
+        if woken := await self._executor.write(self._items.wake_missed):
+            event("woken", items=woken)
+            self._waker.wake_all()
         if tidied:
             event("tidied", **{what.replace(" ", "_").replace(":", "_"): count for what, count in tidied.items()})
         return tidied

@@ -10,7 +10,6 @@ from tidings.model.item import Finding
 from tidings.model.pipeline import Pipeline
 from tidings.model.settlement import LogRow
 from tidings.model.workflow import Workflow
-from tidings.store.awaiting import wake_for
 from tidings.store.database import Row, Tx
 
 UNKNOWN_STATE = "unknown"
@@ -51,8 +50,6 @@ class Adopted:
     unseen: list[tuple[int, Finding]] = field(default_factory=list)
     """Those of the changed of which nothing was ever accepted: readers see their first card."""
     unchanged: int = 0
-    woken: int = 0
-    """Items that awaited one of the born, and begin again."""
 
     def change(self, item: Known, finding: Finding) -> None:
         """Note a new revision."""
@@ -184,7 +181,6 @@ def _insert(tx: Tx, pipelines: Mapping[str, Pipeline], new: list[Arrival], adopt
         [(item, origin, 0, 0, "", starts[f.kind][0], "born", None, None, None) for item, f in born],
     )
     adopted.born.extend(born)
-    adopted.woken += wake_for(tx, pipelines, new[0].finding.pipeline, ((f.kind, f.key) for _, f in born))
     # Somebody else bore the same child at this very moment: now it is known.
     if late := [arrival for arrival in new if (arrival.finding.kind, arrival.finding.key) not in ids]:
         _adopt_distinct(tx, pipelines, late, adopted)

@@ -106,24 +106,22 @@ def _without_known(tx: Tx, pipeline: Pipeline, ahead: Ahead, birth: Birth) -> Bi
 
 def bear(
     tx: Tx, pipelines: Mapping[str, Pipeline], ahead: Ahead, birth: Birth | None
-) -> tuple[Adopted, list[Settlement]]:
+) -> tuple[Adopted, list[Settlement], int]:
     """Give birth to what was run; merge the rest of the batch, or what exists by now, as usual.
 
-    Return what became of the batch, and the runs that were written.
+    Return what became of the batch, the runs that were written, and how many items awaited one of these.
     """
     if birth is not None and birth.settlements and not tx.changes_all(birth.items):
         birth = _without_known(tx, pipelines[ahead.pipeline], ahead, birth)
         if birth.settlements and not tx.changes_all(birth.items):
             birth = None
     if birth is None or not birth.settlements:
-        return adopt(tx, pipelines, arrivals(ahead.pipeline, ahead.rows)), []
+        return adopt(tx, pipelines, arrivals(ahead.pipeline, ahead.rows)), [], 0
     for batch in birth.rows:
         tx.write(batch)
     write_presentations(tx, birth.shown)
     bear_children(tx, pipelines, birth.settlements)
-    woken = wake_for(tx, pipelines, ahead.pipeline, ((s.kind, s.key) for s in birth.settlements))
-    woken += wake_late(tx, pipelines, birth.awaiting, {s.id: 0 for s in birth.awaiting})
+    woken = wake_for(tx, pipelines, ahead.pipeline, ((s.kind, s.key) for s in birth.settlements if s.accepts))
+    woken += wake_late(tx, pipelines, birth.awaiting)
     rest = [row for row in ahead.rows if row[0] not in birth.places]
-    adopted = adopt(tx, pipelines, arrivals(ahead.pipeline, rest))
-    adopted.woken += woken
-    return adopted, birth.settlements
+    return adopt(tx, pipelines, arrivals(ahead.pipeline, rest)), birth.settlements, woken

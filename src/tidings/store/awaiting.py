@@ -1,4 +1,4 @@
-"""Beginning again: because an operator says so, or because somebody an item awaits has been born."""
+"""Beginning again: because an operator says so, or because somebody an item awaits has been accepted."""
 
 from __future__ import annotations
 
@@ -7,39 +7,46 @@ from collections.abc import Iterable, Mapping, Sequence
 from tidings.model.item import AWAITS, Item, JournalKind, ref, split_ref
 from tidings.model.pipeline import Pipeline
 from tidings.model.settlement import Settlement
-from tidings.store.database import Tx
+from tidings.store.database import Row, Tx
 
-BIRTH_MS = 10_000
-"""How long a birth may take, from the time it bears to the time others see it."""
+BATCH = 500
+FIRST: Row = ("", "", "")
 
 
 def begin_again(
     tx: Tx, pipelines: Mapping[str, Pipeline], item: int, state: str, actor: str, kind: JournalKind
 ) -> bool:
-    """Process an item again from a state, as its newest revision; tell whether it is there."""
+    """Process an item again from a state, as its newest revision; tell whether it is there.
+
+    Where copies take turns, the one whose turn it is begins, and the others go on waiting.
+    """
     row = tx.one("item_for_update", id=item)
     if row is None:
         return False
     found = Item(*row)
     workflow = pipelines[found.pipeline].workflows[found.kind]
-    if found.waiting_revision is not None:
+    revision, waiting = found.revision, found.waiting_revision
+    if waiting is not None:
         state = workflow.start  # a revision nobody has worked on has come past no state
+        revision, waiting = (revision, waiting) if workflow.in_turn else (waiting, None)
     lane = workflow.lane_of(state)
     standing = workflow.standing_in(state, due=lane is not None)
-    revision = found.waiting_revision or found.revision
     intake = tx.sql("SELECT intake_id FROM items WHERE id = :id", {"id": item})[0][0]
     tx.many("restart_item", [(item, found.fingerprint, revision, state, standing, lane, found.priority, intake)])
+    if waiting is not None:
+        tx.many("set_waiting_revision", [(item, found.fingerprint, waiting, intake)])
     tx.many("drop_other_bodies", [(item,)])
     tx.many("insert_journal", [(item, kind, found.lease_token + 1, 0, found.state, state, kind, None, actor, None)])
     return True
 
 
-def wake_for(tx: Tx, pipelines: Mapping[str, Pipeline], pipeline: str, born: Iterable[tuple[str, str]]) -> int:
-    """Let those begin again that await any of the newborn (kind, key); return how many."""
-    if tx.one("any_awaiting", pipeline=pipeline) is None:
+def wake_for(tx: Tx, pipelines: Mapping[str, Pipeline], pipeline: str, accepted: Iterable[tuple[str, str]]) -> int:
+    """Let those begin again that await any of the accepted (kind, key); return how many."""
+    if not _looks_around(pipelines, pipeline) or tx.one("any_awaiting", pipeline=pipeline) is None:
         return 0
-    rows = tx.many("awaiting", [(pipeline, ref(kind, key)) for kind, key in born])
-    return sum(_wake(tx, pipelines, pipeline, name, arrived) for name, arrived in sorted(rows))
+    names = [ref(kind, key) for kind, key in accepted]
+    rows = tx.many("awaiting", [(number, pipeline, name) for number, name in enumerate(names)])
+    return _wake(tx, pipelines, pipeline, [(child, names[number]) for number, child in rows])
 
 
 def awaiting(settlements: Sequence[Settlement]) -> list[Settlement]:
@@ -47,35 +54,55 @@ def awaiting(settlements: Sequence[Settlement]) -> list[Settlement]:
     return [s for s in settlements if s.links and any(link.relation == AWAITS for link in s.links)]
 
 
-def wake_late(
-    tx: Tx, pipelines: Mapping[str, Pipeline], settled: Sequence[Settlement], since: Mapping[int, int]
-) -> int:
-    """Let those begin again that await somebody who was born while they were worked on; return how many.
+def wake_late(tx: Tx, pipelines: Mapping[str, Pipeline], settled: Sequence[Settlement]) -> int:
+    """Let those begin again that await somebody who was accepted while they were worked on; return how many."""
+    named = [
+        (s.pipeline, link.child, link.parent) for s in settled for link in s.links or () if link.relation == AWAITS
+    ]
+    return sum(_wake(tx, pipelines, row[0], [row[1:]]) for row in named if _has_missed(tx, *row))
 
-    `since` tells from when on an attempt may have looked around; one that did not begin at the start may not have
-    looked at all.
+
+def wake_missed(tx: Tx, pipelines: Mapping[str, Pipeline], after: Row) -> tuple[int, Row]:
+    """Let those begin again that await somebody who is accepted; return how many, and where to go on next time.
+
+    Two transactions of PostgreSQL at once do not see each other: one states that it awaits, one accepts whom.
     """
+    pipeline, parent, child = after
+    rows = tx.all("all_awaiting", pipeline=pipeline, parent=parent, child=child, limit=BATCH)
+    missed = [(each, child, parent) for each, parent, child in rows if _has_missed(tx, each, child, parent)]
+    woken = sum(_wake(tx, pipelines, row[0], [row[1:]]) for row in missed)
+    return woken, rows[-1] if len(rows) == BATCH else FIRST
+
+
+def _wake(tx: Tx, pipelines: Mapping[str, Pipeline], pipeline: str, pairs: Iterable[tuple[str, str]]) -> int:
+    """Let those of (who awaits, whom) begin again that may have looked before; in one order, as all who lock items."""
+    found = {item.id: (item, whom) for who, whom in pairs if (item := _find(tx, pipeline, who)) is not None}
     woken = 0
-    for s in settled:
-        has_looked = s.state_before == pipelines[s.pipeline].workflows[s.kind].start
-        for link in s.links or ():
-            if link.relation != AWAITS:
-                continue
-            row = tx.one("find_item", pipeline=s.pipeline, **_named(link.parent))
-            if row is not None and not (has_looked and Item(*row).created_at < since[s.id] - BIRTH_MS):
-                woken += _wake(tx, pipelines, s.pipeline, link.child, link.parent)
-                break
+    for number, (item, whom) in sorted(found.items()):
+        declared = pipelines.get(pipeline)
+        workflow = declared.workflows.get(item.kind) if declared else None
+        has_looked = workflow is not None and (item.state != workflow.start or item.lease_until is not None)
+        if workflow is not None and has_looked:
+            woken += begin_again(tx, pipelines, number, workflow.start, whom, "woken")
     return woken
 
 
-def _wake(tx: Tx, pipelines: Mapping[str, Pipeline], pipeline: str, name: str, arrived: str) -> bool:
-    row = tx.one("find_item", pipeline=pipeline, **_named(name))
-    workflow = pipelines[pipeline].workflows.get(split_ref(name)[0])
-    if row is None or workflow is None:
+def _has_missed(tx: Tx, pipeline: str, who: str, whom: str) -> bool:
+    """Tell whether whom an item awaits is accepted, and has not woken it yet: who still awaits cannot see it."""
+    item, awaited = _find(tx, pipeline, who), _find(tx, pipeline, whom)
+    if item is None or awaited is None or awaited.accepted_revision is None:
         return False
-    return begin_again(tx, pipelines, Item(*row).id, workflow.start, arrived, "woken")
+    return tx.one("last_cause", item=item.id) != ("woken", whom)
 
 
-def _named(name: str) -> dict[str, str]:
+def _looks_around(pipelines: Mapping[str, Pipeline], pipeline: str) -> bool:
+    """Tell whether a pipeline's items ever ask for others: only such can await one."""
+    declared = pipelines.get(pipeline)
+    workflows = declared.workflows.values() if declared is not None else ()
+    return any(transition.prefetch is not None for each in workflows for transition in each.transitions)
+
+
+def _find(tx: Tx, pipeline: str, name: str) -> Item | None:
     kind, key = split_ref(name)
-    return {"kind": kind, "key": key}
+    row = tx.one("find_item", pipeline=pipeline, kind=kind, key=key)
+    return Item(*row) if row is not None else None

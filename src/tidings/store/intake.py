@@ -185,11 +185,12 @@ class IntakeLog:
             return Merged(waits=True)
         tx.run("drop_ahead", id=ran.token)
         tx.run("move_checkpoint", pipeline=ran.pipeline, checkpoint=ran.through)
-        adopted, written = bear(tx, self._pipelines, ran, birth)
+        adopted, written, woken = bear(tx, self._pipelines, ran, birth)
         merged = _merged(ran.rows, adopted)
         ahead = birth.settlements if birth is not None else []
         vain = {s.id for s in ahead} - {s.id for s in written} if len(ahead) > len(written) else ()
-        return replace(merged, born=merged.born + len(written), ran=len(written), vain=frozenset(vain))
+        born = merged.born + len(written)
+        return replace(merged, born=born, ran=len(written), vain=frozenset(vain), woken=woken)
 
     def _next(self, tx: Tx, pipeline: str, after: int, limit: int) -> list[LogRow]:
         """Read the next findings, fewer where they are large."""
@@ -262,7 +263,6 @@ def _merged(rows: Sequence[LogRow], adopted: Adopted) -> Merged:
         len(adopted.changed),
         adopted.unchanged,
         checkpoint=rows[-1][0],
-        woken=adopted.woken,
     )
 
 

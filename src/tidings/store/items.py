@@ -10,7 +10,7 @@ from tidings.model.item import PRIORITIES, Item, JournalRow, Lease, split_ref
 from tidings.model.pipeline import Pipeline
 from tidings.model.settlement import Settled, Settlement, Swept
 from tidings.store.adopting import begin_waiting
-from tidings.store.awaiting import awaiting, wake_late
+from tidings.store.awaiting import FIRST, awaiting, wake_for, wake_late, wake_missed
 from tidings.store.database import Database, Row, Tx
 from tidings.store.effects import DELIVERY, trouble, write_effects
 from tidings.store.steps import recall
@@ -31,6 +31,7 @@ class ItemStore:
         self._on_work = on_work
         self._owed: dict[tuple[str, str], float] = {}
         self._turns: dict[tuple[str, str], bool] = {}
+        self._looked_through = FIRST
 
     def claim(
         self,
@@ -113,22 +114,17 @@ class ItemStore:
         ordered = list({s.id: s for s in sorted(settlements, key=_ID_AND_TOKEN)}.values())
         await_others = awaiting(ordered)
         with self._database.transaction() as tx:
-            since = self._look_back(tx, await_others)
             returned = _close(tx, ordered)
             held = ordered if len(returned) == len(ordered) else [s for s in ordered if s.id in returned]
             born = write_effects(tx, self._pipelines, held)
             begin_waiting(tx, self._pipelines, _waiting(held, returned))
-            woken = wake_late(tx, self._pipelines, [s for s in await_others if s.id in returned], since)
+            woken = wake_late(tx, self._pipelines, [s for s in await_others if s.id in returned])
+            for name in {s.pipeline for s in held if s.accepts}:
+                accepted = ((s.kind, s.key) for s in held if s.accepts and s.pipeline == name)
+                woken += wake_for(tx, self._pipelines, name, accepted)
         done = frozenset(returned)
         stale = frozenset() if len(done) == len(settlements) else frozenset([s.id for s in settlements]) - done
         return Settled(done, stale, born + woken)
-
-    def _look_back(self, tx: Tx, settlements: Sequence[Settlement]) -> dict[int, int]:
-        """Return since when items stand where they stand; until the end of the transaction nobody else is born."""
-        for pipeline in sorted({s.pipeline for s in settlements}):
-            self._database.lock(tx, f"merge:{pipeline}")
-        rows = [tx.one("item", id=s.id) for s in settlements]
-        return {item.id: item.state_since for row in rows if row is not None for item in [Item(*row)]}
 
     def were_settled(self, leases: Sequence[tuple[int, int]]) -> set[int]:
         """Tell which leases a journal row closed: read back after a COMMIT whose reply was lost."""
@@ -175,6 +171,12 @@ class ItemStore:
             ],
         )
 
+    def wake_missed(self) -> int:
+        """Let those begin again that await somebody who was accepted at that very moment; some hundreds at a time."""
+        with self._database.transaction() as tx:
+            woken, self._looked_through = wake_missed(tx, self._pipelines, self._looked_through)
+        return woken
+
     def next_due_ms(self, pipelines: Sequence[str], lanes: Sequence[str]) -> int | None:
         """Return how long until something is due (0: now) in the lanes, or None when nothing waits for time."""
         waits: list[int] = []
@@ -198,10 +200,10 @@ class ItemStore:
         return sum(row[0] for row in rows if row is not None)
 
     def prefetch(self, pipeline: str, refs: Sequence[str]) -> dict[str, bytes]:
-        """Return the accepted (or else working) bodies of other items by ref."""
+        """Return the accepted bodies of other items by ref: what was not accepted is no knowledge."""
         asked = [(n, pipeline, *split_ref(name)) for n, name in enumerate(refs)]
         with self._database.reading() as tx:
-            found = {row[1]: (refs[row[0]], row[4] or row[3]) for row in _lookups(tx, asked)}
+            found = {row[1]: (refs[row[0]], row[4]) for row in _lookups(tx, asked) if row[4] is not None}
             bodies = tx.many("read_bodies", [(item, revision) for item, (_, revision) in found.items()])
         return {found[item][0]: bytes(body) for item, _, body in bodies}
 

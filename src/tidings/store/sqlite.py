@@ -39,8 +39,9 @@ def prepare(name: str, rows: Sequence[Sequence[Any]], is_fresh: bool = False) ->
     statement = load("sqlite")[name]
     texts = statement.fresh_wide if is_fresh else statement.wide
     if statement.is_together and len(rows) >= WIDTHS[-1]:
-        text, width = statement.fresh if is_fresh else statement.silent, min(len(rows), TOGETHER_MAX)
-        texts = {width: together(text, len(statement.params), width)}
+        text, rest = statement.fresh if is_fresh else statement.silent, len(rows) % TOGETHER_MAX
+        widths = [TOGETHER_MAX] * (len(rows) >= TOGETHER_MAX) + [rest] * (rest >= WIDTHS[-1])
+        texts = {width: together(text, len(statement.params), width) for width in widths}
     wide = []
     start = 0
     for width, text in texts.items():

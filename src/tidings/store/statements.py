@@ -17,7 +17,7 @@ _NOW = "tidings_now()"
 _INSERT = re.compile(r"(INSERT INTO .*?\bVALUES\s+)(\(.*?\))(?=\nON CONFLICT|\Z)(.*)", re.DOTALL)
 _RETURNING = re.compile(r"\s+RETURNING\s")
 _NUMBER = re.compile(r"\?(\d+)")
-_LOOK_UP = re.compile(r"SELECT :number, (.*?)\s+FROM (\w+)\s+WHERE (.*)", re.DOTALL)
+_LOOK_UP = re.compile(r"SELECT :number(.*?)\s+FROM (\w+)\s+WHERE (.*)", re.DOTALL)
 _TOGETHER = re.compile(r"^-- together$", re.MULTILINE)
 WIDTHS = (100, 10)
 """Rows written by one statement. Each statement SQLite runs costs as much as some rows, and apsw remembers the last few
@@ -137,7 +137,7 @@ def _look_up(text: str, params: tuple[str, ...]) -> str:
         return ""
     columns, table, condition = parts.groups()
     numbers = {param: f"?{number}" for number, param in enumerate(params[1:], 1)} | {"key": "asked.value"}
-    found = f"SELECT asked.rowid - 1, {columns} FROM carray(?{len(params) - 1}) AS asked CROSS JOIN {table} "  # noqa: S608
+    found = f"SELECT asked.rowid - 1{columns} FROM carray(?{len(params) - 1}) AS asked CROSS JOIN {table} "  # noqa: S608
     return f"{found}WHERE {_PARAMETER.sub(lambda match: numbers[match[1]], condition)}"
 
 

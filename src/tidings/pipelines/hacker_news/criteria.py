@@ -8,7 +8,7 @@ from tidings.pipelines.hacker_news.item import TYPES, Body
 
 HOUR_MS = 3_600_000
 NEWER_ABOVE = "names what cannot stand above it"
-"""What such dead letters are grouped by."""
+"""The cause, without the values."""
 
 
 def is_valid(work: Work) -> Verdict:

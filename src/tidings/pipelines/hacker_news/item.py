@@ -15,6 +15,7 @@ OPTION = "option"
 TYPES = ("story", "comment", "job", "poll", "pollopt")
 ROOTS = frozenset({"story", "job", "poll"})
 """What stands at the top of a thread and has no parent itself."""
+POLL = frozenset({"poll"})
 
 SourceType = Literal["FIREBASE", "POST", "BULK", "UNKNOWN"]
 Arrival = Literal["new", "updated", "duplicate"]

@@ -14,7 +14,7 @@ from tidings.model.outcome import Advance
 from tidings.model.workflow import Work
 from tidings.pipelines.hacker_news.cleaning import clean_text, clean_title
 from tidings.pipelines.hacker_news.criteria import HOUR_MS, NEWER_ABOVE
-from tidings.pipelines.hacker_news.item import KIND, OPTION, REPLY, ROOTS, Body
+from tidings.pipelines.hacker_news.item import KIND, OPTION, POLL, REPLY, ROOTS, Body
 from tidings.pipelines.hacker_news.merging import merge, withdraw
 
 FIRST_TIME = 1_160_418_092
@@ -41,7 +41,8 @@ def ingest(work: Work) -> Advance:
     """Note where the item came from and when. One that failed before and was revived begins a new life."""
     body: Body = work.body
     missing = "type is missing" if body.type is None else None
-    ingested = replace(body, ingested_at=work.now_ms, source_type=body.source_type or "UNKNOWN")
+    since = body.ingested_at or work.now_ms
+    ingested = replace(body, ingested_at=since, source_type=body.source_type or "UNKNOWN")
     return Advance(replace(ingested, **_NEW_LIFE) if body.retry_count else ingested, note=missing)
 
 
@@ -80,8 +81,8 @@ def deduplicate(work: Work) -> Advance:
 def named_above(work: Work) -> Iterable[str]:
     """Name the items whose knowledge `resolve_hierarchy` wants: what is named as standing above, where it is newer."""
     known: Body | None = work.accepted
-    named = (_newer_above(work.body), _newer_above(known) if known is not None else None)
-    return [ref(KIND, str(above)) for above in dict.fromkeys(named) if above] if any(named) else ()
+    named = _newer(work.body) if known is None else [*_newer(work.body), *_newer(known)]
+    return [ref(KIND, str(each)) for each in dict.fromkeys(named)] if named else ()
 
 
 def resolve_hierarchy(work: Work) -> Advance:
@@ -91,32 +92,33 @@ def resolve_hierarchy(work: Work) -> Advance:
     kid says of its parent, which repairs wrong parents. What stands at the top of a thread says so.
 
     A reply is younger than what it replies to, so ids grow downward and no circle can close. The exception is real:
-    moderators move comments to newer stories. A story stands at the top, so such a step up is harmless, unless what is
-    up there turns out to be no story: then this item is refused, even if readers have seen it by then.
+    moderators move comments to newer stories. A story stands at the top, so such a step up is harmless, but it is made
+    only when the story is known. Until then it is awaited; if it turns out to be no story, this item is refused, even
+    if readers have seen it by then.
     """
     body: Body = work.body
     if work.related and (refusal := _refusal(body, work.related)):
-        shown: Body | None = work.accepted or (body if body.indexed_at is not None else None)
+        has_been_shown = body.indexed_at is not None or body.misplaced is not None
+        shown: Body | None = work.accepted or (body if has_been_shown else None)
         if shown is None or not _refusal(shown, work.related):
             raise Permanent(refusal, cause=NEWER_ABOVE)
         return Advance(replace(body, misplaced=refusal), links=())
     own = ref(KIND, work.key)
     links: list[Link] = []
     notes: list[str] = []
-    if body.type == "comment" and body.parent is not None:
-        links.append(Link(own, ref(KIND, str(body.parent)), REPLY))
-    elif body.type == "pollopt" and body.poll is not None:
-        links.append(Link(own, ref(KIND, str(body.poll)), OPTION))
+    relation, above = _above(body)
+    if above is not None:
+        name = ref(KIND, str(above))
+        if above > body.id and name not in work.related:
+            relation = AWAITS
+            notes.append(f"{above}, which is newer, is not here yet")
+        links.append(Link(own, name, relation))
     elif body.type in ROOTS:
         links.append(Link(own, TOP, REPLY))
         if body.type == "poll":
             links.append(Link(own, TOP, OPTION))
-    above = _newer_above(body)
-    if above is not None and ref(KIND, str(above)) not in work.related:
-        links.append(Link(own, ref(KIND, str(above)), AWAITS))
-        notes.append(f"{above}, which is newer, is not here yet")
     kids = _fit(body, body.kids, ROOTS, notes) if body.kids else body.kids
-    parts = _fit(body, body.parts, {"poll"}, notes) if body.parts else body.parts
+    parts = _fit(body, body.parts, POLL, notes) if body.parts else body.parts
     if kids:
         links += [Link(ref(KIND, str(kid)), own, REPLY, at) for at, kid in enumerate(kids)]
     if parts:
@@ -163,7 +165,6 @@ def prepare_retry(work: Work) -> Advance:
         ingested_at=body.ingested_at or work.now_ms,
         last_updated=None,
         arrival=None,
-        misplaced=None,
         indexed_at=None,
         error=None,
         stack=None,
@@ -182,26 +183,33 @@ def _check_time(time: int | None, now_ms: int) -> None:
         raise Permanent(f"time: {time} is no plausible Unix time of an item", cause="time: not plausible")
 
 
-def _newer_above(item: Body) -> int | None:
-    """Return the id this item names as standing above it, if that is newer than the item itself."""
-    above = item.parent if item.type == "comment" else item.poll if item.type == "pollopt" else None
-    return above if above is not None and above > item.id else None
+def _above(item: Body) -> tuple[str, int | None]:
+    """Return how an item of its type belongs to what it names, and what that is."""
+    if item.type == "comment":
+        return REPLY, item.parent
+    return OPTION, item.poll if item.type == "pollopt" else None
+
+
+def _newer(item: Body) -> list[int]:
+    """Return what an item names that is newer than itself, whatever its type: another copy may decide that."""
+    return [each for each in (item.parent, item.poll) if each is not None and each > item.id]
 
 
 def _refusal(item: Body, related: Mapping[str, Body]) -> str | None:
-    """Say why an item cannot stand below what it names, if that is known."""
-    above = _newer_above(item)
-    found = related.get(ref(KIND, str(above))) if above else None
-    if found is None or found.type in ROOTS:
+    """Say why an item cannot stand below what it names, if that is newer and known."""
+    relation, above = _above(item)
+    found = related.get(ref(KIND, str(above))) if above is not None and above > item.id else None
+    field, tops = ("parent", ROOTS) if relation == REPLY else ("poll", POLL)
+    if found is None or found.type in tops:
         return None
-    field = "parent" if item.type == "comment" else "poll"
     return f"{field}: {above} is a {found.type} newer than {item.id}, which cannot belong to it"
 
 
 def _fit(body: Body, named: tuple[int, ...], tops: AbstractSet[str], notes: list[str]) -> tuple[int, ...] | None:
     """Return the ids that may stand below this item, once each, in order; note the others."""
     is_root = body.type in tops
-    fit = {kid: None for kid in named if kid > body.id or (is_root and 0 < kid != body.id)}
+    above = _above(body)[1]
+    fit = {kid: None for kid in named if (kid > body.id and kid != above) or (is_root and 0 < kid != body.id)}
     if len(fit) == len(named):
         return named
     unfit = [str(kid) for kid in named if kid not in fit]

@@ -113,7 +113,8 @@ RETURNING id, kind, key;
 INSERT INTO items (id, pipeline, kind, key, fingerprint, state, standing, lane, priority, due_at, attempts, lease_token,
     accepted_revision, intake_id, last_error, cause, failing_since, created_at, changed_at, state_since)
 VALUES (:id, :pipeline, :kind, :key, :fingerprint, :state, :standing, :lane, :priority,
-    coalesce(:due_at, tidings_now() + :delay_ms), :attempts, :token, :accepted_revision, :intake_id, :error, :cause, :failing_since,
+    coalesce(:due_at, tidings_now() + :delay_ms), :attempts, :token, :accepted_revision, :intake_id, :error, :cause,
+    :failing_since,
     tidings_now(), tidings_now(), tidings_now())
 ON CONFLICT (pipeline, kind, key) DO NOTHING
 RETURNING id;
@@ -375,8 +376,17 @@ DELETE FROM links WHERE pipeline = :pipeline AND parent = :ref AND said_by = 0;
 SELECT 1 FROM links WHERE pipeline = :pipeline AND relation = 'awaits' LIMIT 1;
 
 -- name: awaiting
--- params: pipeline parent
-SELECT child, parent FROM links WHERE pipeline = :pipeline AND parent = :parent AND relation = 'awaits';
+-- params: number pipeline key
+SELECT :number, child FROM links WHERE pipeline = :pipeline AND parent = :key AND relation = 'awaits';
+
+-- name: all_awaiting
+SELECT pipeline, parent, child FROM links
+WHERE relation = 'awaits' AND (pipeline, parent, child) > (:pipeline, :parent, :child)
+ORDER BY pipeline, parent, child LIMIT :limit;
+
+-- name: last_cause
+-- Why an item's last attempt was made.
+SELECT kind, actor FROM journal WHERE item = :item AND kind <> 'attempt' ORDER BY id DESC LIMIT 1;
 
 -- name: children
 -- Effective children: stated by the parent, or by the child where no parent claims it.

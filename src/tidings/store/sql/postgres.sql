@@ -280,8 +280,8 @@ DELETE FROM links USING unnest(:pipeline::text[], :ref::text[]) AS v (p, r)
 WHERE pipeline = v.p AND child = v.r AND said_by <> 0;
 
 -- name: awaiting
--- params: pipeline parent
-SELECT l.child, l.parent FROM unnest(:pipeline::text[], :parent::text[]) AS v (p, r)
+-- params: number pipeline key
+SELECT v.n, l.child FROM unnest(:number::bigint[], :pipeline::text[], :key::text[]) AS v (n, p, r)
 JOIN links l ON l.pipeline = v.p AND l.parent = v.r AND l.relation = 'awaits';
 
 -- name: unsay_as_parent

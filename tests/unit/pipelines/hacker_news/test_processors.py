@@ -196,13 +196,14 @@ def test_comments_moved_to_a_newer_story_stand_below_it():
 def test_a_newer_parent_that_is_not_here_is_awaited():
     outcome = resolve_hierarchy(work_on(a_comment(parent=120)))
 
-    assert outcome.links == (Link("item:100", "item:120", "reply"), Link("item:100", "item:120", AWAITS))
+    assert outcome.links == (Link("item:100", "item:120", AWAITS),)
     assert outcome.note == "120, which is newer, is not here yet"
 
 
 NEWER = {
     "comment": (a_comment(parent=120), a_comment(id=120, parent=110)),
     "pollopt": (a_body(type="pollopt", poll=120), a_body(id=120, type="pollopt", poll=100)),
+    "story": (a_body(type="pollopt", poll=120), a_body(id=120)),
 }
 
 
@@ -213,6 +214,14 @@ def test_what_is_newer_and_no_story_cannot_stand_above(kind):
 
     with pytest.raises(Permanent, match=f": 120 is a {kind} newer than 100, which cannot belong to it"):
         resolve_hierarchy(work)
+
+
+def test_what_an_item_names_above_it_cannot_stand_below_it_too():
+    reply = resolve_hierarchy(work_on(a_comment(parent=120, kids=(120, 130))))
+    option = resolve_hierarchy(work_on(a_body(type="pollopt", poll=120, parts=(120,))))
+
+    assert [link.child for link in reply.links or ()] == ["item:100", "item:130"]
+    assert [link.child for link in option.links or ()] == ["item:100"]
 
 
 def test_an_item_that_readers_saw_is_withdrawn_when_its_newer_parent_turns_out_to_be_a_comment():
@@ -239,7 +248,7 @@ def test_a_copy_with_an_impossible_parent_leaves_what_readers_see_alone():
 def test_what_found_its_place_is_misplaced_no_longer():
     item = a_comment(parent=120, misplaced="parent: 120 is a comment newer than 100, which cannot belong to it")
 
-    assert prepare_retry(work_on(item)).body.misplaced is None
+    assert prepare_retry(work_on(item)).body.misplaced == item.misplaced, "it is still withdrawn"
     assert resolve_hierarchy(work_on(item, related={"item:120": a_body(id=120)})).body.misplaced is None
 
 
@@ -258,8 +267,9 @@ def test_only_what_is_newer_is_looked_up():
     def wanted(item, accepted=None):
         return list(named_above(work_on(item, accepted=accepted)))
 
-    assert wanted(a_comment()) == wanted(a_comment(parent=None)) == wanted(a_body(parent=120)) == []
+    assert wanted(a_comment()) == wanted(a_comment(parent=None)) == []
     assert wanted(a_comment(parent=120)) == wanted(a_body(type="pollopt", poll=120)) == ["item:120"]
+    assert wanted(a_body(parent=120)) == ["item:120"], "if a comment is known, this copy does not make it a story"
     assert wanted(a_comment(parent=120), accepted=a_comment(parent=130)) == ["item:120", "item:130"]
 
 
