@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from types import SimpleNamespace
-
 import pytest
 from tests.example import thing
 from tests.ground import Ground
 
-from tidings.store import glance
+from tidings.store.glance import Glance
 
 
 class Watch:
@@ -17,37 +15,49 @@ class Watch:
     def __init__(self, seconds: float) -> None:
         self.now, self.seconds = 1_000.0, seconds
 
-    def monotonic(self) -> float:
+    def __call__(self) -> float:
         self.now += self.seconds
         return self.now
 
 
-def counted(ground: Ground) -> tuple[int, int]:
-    view = ground.store.desk.status().pipelines["example"]
+def glancing(ground: Ground, watch: Watch) -> Glance:
+    store = ground.store
+    return Glance(
+        ground.database,
+        ground.pipelines,
+        intake=store.intake,
+        ledgers=store.ledgers,
+        schedules=store.schedules,
+        channels={},
+        limiters={},
+        stopwatch=watch,
+    )
+
+
+def counted(glance: Glance) -> tuple[int, int]:
+    view = glance.status().pipelines["example"]
     return sum(view.states.values()), view.intake.total
 
 
-def test_a_quick_count_is_made_anew_each_time(ground: Ground, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(glance, "time", SimpleNamespace(monotonic=Watch(0.01).monotonic))
+def test_a_quick_count_is_made_anew_each_time(ground: Ground) -> None:
+    glance = glancing(ground, Watch(0.01))
     ground.record(thing("a"))
-    assert counted(ground) == (1, 1)
+    assert counted(glance) == (1, 1)
 
     ground.record(thing("b"))
-    assert counted(ground) == (2, 2)
+    assert counted(glance) == (2, 2)
 
 
 @pytest.mark.parametrize(("seconds", "kept_seconds"), [(1.0, 10.0), (60.0, 30.0)], ids=["a tenth", "half a minute"])
-def test_a_slow_count_is_kept_for_a_while(
-    ground: Ground, monkeypatch: pytest.MonkeyPatch, seconds: float, kept_seconds: float
-) -> None:
+def test_a_slow_count_is_kept_for_a_while(ground: Ground, seconds: float, kept_seconds: float) -> None:
     watch = Watch(seconds)
-    monkeypatch.setattr(glance, "time", SimpleNamespace(monotonic=watch.monotonic))
+    glance = glancing(ground, watch)
     ground.record(thing("a"))
-    assert counted(ground) == (1, 1)
+    assert counted(glance) == (1, 1)
     counted_at = watch.now
 
     ground.record(thing("b"))
     watch.now = counted_at + kept_seconds - seconds - 0.1
-    assert counted(ground) == (1, 1)
+    assert counted(glance) == (1, 1)
     watch.now = counted_at + kept_seconds
-    assert counted(ground) == (2, 2)
+    assert counted(glance) == (2, 2)

@@ -77,12 +77,11 @@ def wake_missed(tx: Tx, pipelines: Mapping[str, Pipeline], after: Row) -> tuple[
 def _wake(tx: Tx, pipelines: Mapping[str, Pipeline], pipeline: str, pairs: Iterable[tuple[str, str]]) -> int:
     """Let those of (who awaits, whom) begin again that may have looked before; in one order, as all who lock items."""
     found = {item.id: (item, whom) for who, whom in pairs if (item := _find(tx, pipeline, who)) is not None}
+    declared = pipelines.get(pipeline)
     woken = 0
     for number, (item, whom) in sorted(found.items()):
-        declared = pipelines.get(pipeline)
         workflow = declared.workflows.get(item.kind) if declared else None
-        has_looked = workflow is not None and (item.state != workflow.start or item.lease_until is not None)
-        if workflow is not None and has_looked:
+        if workflow is not None and (item.state != workflow.start or item.lease_until is not None):
             woken += begin_again(tx, pipelines, number, workflow.start, whom, "woken")
     return woken
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from tidings.model.pipeline import Pipeline, Schedule
@@ -43,6 +43,7 @@ class Glance:
         schedules: ScheduleStore,
         channels: Mapping[str, str],
         limiters: Mapping[str, str],
+        stopwatch: Callable[[], float] = time.monotonic,
     ) -> None:
         self._database = database
         self._pipelines = pipelines
@@ -51,6 +52,7 @@ class Glance:
         self._schedules = schedules
         self._channels = channels
         self._limiters = limiters
+        self._stopwatch = stopwatch
         self._counts_until = float("-inf")
         self._counted: tuple[list[Row], dict[str, IntakeView]] = ([], {})
 
@@ -71,13 +73,13 @@ class Glance:
 
     def _counts(self) -> tuple[list[Row], dict[str, IntakeView]]:
         """Count items by state, and each pipeline's log; where that is slow, what was counted holds for a while."""
-        started = time.monotonic()
+        started = self._stopwatch()
         if started > self._counts_until:
             with self._database.reading() as tx:
                 rows = tx.all("count_items")
                 names = sorted({*self._pipelines, *(row[0] for row in rows)})
                 self._counted = (rows, {name: IntakeView(*self._intake.totals(name)) for name in names})
-            ended = time.monotonic()
+            ended = self._stopwatch()
             if (took := ended - started) > QUICK_SECONDS:
                 self._counts_until = ended + min(took / COUNT_SHARE, STALE_SECONDS_MAX)
         return self._counted
