@@ -359,7 +359,7 @@ async def test_circles_are_refused_in_any_order(engine, way, at_once):
         assert above == ([] if is_refused else [f"item:{parent}"])
 
 
-@pytest.mark.parametrize("order", list(permutations(range(4))))
+@pytest.mark.parametrize("order", [(0, 1, 2, 3), (3, 2, 1, 0), (2, 0, 3, 1), (1, 3, 0, 2), (2, 1, 0, 3)])
 async def test_what_stands_at_the_top_is_nobodys_reply(engine, order):
     lines = [a_story(9, kids=[5]), a_comment(5, 9, kids=[6]), a_comment(6, 5, kids=[9]), a_story(4, kids=[9, 5])]
     for at in order:
