@@ -57,6 +57,7 @@ class Merger:
         batch: int,
         lease_seconds: float,
         runs_ahead: bool = True,
+        monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
         self._intake = intake
         self._runner = runner
@@ -67,6 +68,7 @@ class Merger:
         self._report = report
         self._batch = batch
         self._runs_ahead = runs_ahead
+        self._monotonic = monotonic
         self._lease_seconds = min(lease_seconds, LEASE_SECONDS_MAX)
         self._ahead: dict[str, deque[_Batch]] = {}
         """What of each pipeline is being run ahead, or was and is not written yet, in the order of the log."""
@@ -176,10 +178,10 @@ class Merger:
 
     def _run(self, ahead: Ahead) -> _Ran:
         seconds = self._lease_seconds * RUN_SHARE
-        until = time.monotonic() + seconds
+        until = self._monotonic() + seconds
         settlements: list[Settlement] = []
         for lease in ahead.leases:
-            if time.monotonic() > until:
+            if self._monotonic() > until:
                 break
             settlement = self._runner.run_ahead(lease, seconds)
             if settlement is not None:

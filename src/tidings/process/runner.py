@@ -66,10 +66,12 @@ class Runner:
         *,
         deliver: Deliver = no_deliveries,
         rng: random.Random | None = None,
+        monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
         self._pipelines = pipelines
         self._deliver = deliver
         self._rng = rng or random.Random()
+        self._monotonic = monotonic
         self._decoders: dict[tuple[str, str], Decode] = {
             (p.name, kind): msgspec.json.Decoder(w.body if w.body is not None else Any).decode
             for p in pipelines.values()
@@ -142,7 +144,7 @@ class Runner:
     def _run_on(self, course: _Course) -> Settlement:
         """Perform one transition after the other for as long as the next one need not be settled first."""
         work, following, fused = course.work, course.workflow.following, course.workflow.fused
-        started = time.perf_counter()
+        started = self._monotonic()
         while True:
             for transition in following.get(course.state, ()):
                 if transition.criterion is None or transition.criterion(work):
@@ -202,7 +204,7 @@ class Runner:
             lease.granted_at,
             decode(lease.body),
             decode(lease.accepted) if lease.accepted is not None else None,
-            deadline=time.monotonic() + lease_seconds * DEADLINE_SHARE,
+            deadline=self._monotonic() + lease_seconds * DEADLINE_SHARE,
             item_id=lease.id,
             lost_leases=lease.lost_leases,
             state_since_ms=lease.state_since,
@@ -216,12 +218,12 @@ class Runner:
         return None
 
     def _perform(self, course: _Course, transition: Transition) -> Outcome:
-        started = time.perf_counter()
+        started = self._monotonic()
         outcome: Any = transition.processor(course.work) if transition.processor is not None else _ADVANCE
         return self._taken(course, transition, outcome, started)
 
     async def _perform_waiting(self, course: _Course, transition: Transition, kit: Kit) -> Outcome:
-        started = time.perf_counter()
+        started = self._monotonic()
         assert transition.processor is not None
         outcome: Outcome = await transition.processor(course.work, kit)  # type: ignore[misc,call-arg]
         return self._taken(course, transition, outcome, started)
@@ -243,7 +245,7 @@ class Runner:
         if outcome.children:
             course.children += outcome.children
         course.due_at = outcome.due_at
-        now = time.perf_counter()
+        now = self._monotonic()
         ms = int((now - started) * 100_000) / 100  # to hundredths, in a third of the time rounding takes
         course.steps.append(_step(transition, course.state, outcome, ms))
         course.state = work.state = transition.target

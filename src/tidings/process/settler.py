@@ -33,6 +33,7 @@ class Settler:
         report: Callable[[list[Settlement], frozenset[int]], None],
         forget: Callable[[Sequence[Settlement]], None],
         lease_seconds: float,
+        monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
         self._items = items
         self._executor = executor
@@ -40,6 +41,7 @@ class Settler:
         self._report = report
         self._forget = forget
         self._lease_seconds = lease_seconds
+        self._monotonic = monotonic
         self._waiting: asyncio.Queue[Settlement] = asyncio.Queue()
         self._seldom = Seldom()
 
@@ -77,14 +79,14 @@ class Settler:
 
     async def settle(self, batch: list[Settlement]) -> None:
         """Settle, trying again while the store is away; a lost reply is cleared up by reading back."""
-        until = time.monotonic() + self._lease_seconds
+        until = self._monotonic() + self._lease_seconds
         while True:
             try:
                 settled = await self._executor.write(self._items.settle, batch)
                 break
             except StoreUnavailable as error:
                 self._seldom.event("settling failed", error=str(error), waiting=len(batch))
-                if time.monotonic() > until:
+                if self._monotonic() > until:
                     return
                 await asyncio.sleep(AGAIN_SECONDS)
                 batch = await self._still_open(batch)
@@ -103,7 +105,7 @@ class Settler:
         self._report(batch, settled.stale)
         if settled.born:
             self._waker.wake_all()
-        for lane in {s.lane for s in batch if s.lane is not None and s.delay_ms == 0}:
+        for lane in dict.fromkeys(s.lane for s in batch if s.lane is not None and s.delay_ms == 0):
             self._waker.wake(lane)
 
     async def _still_open(self, batch: list[Settlement]) -> list[Settlement]:

@@ -31,6 +31,7 @@ class Sweeper:
         metrics: Metrics | None = None,
         sweep_seconds: float = SWEEP_SECONDS,
         tidy_seconds: float = TIDY_SECONDS,
+        monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
         self._items = items
         self._executor = executor
@@ -39,17 +40,18 @@ class Sweeper:
         self._metrics = metrics
         self._sweep_seconds = sweep_seconds
         self._tidy_seconds = tidy_seconds
+        self._monotonic = monotonic
         self._seldom = Seldom()
 
     async def run(self, stop: asyncio.Event) -> None:
         """Sweep and tidy until `stop` is set."""
-        next_tidy = time.monotonic() + min(10.0, self._tidy_seconds)
+        next_tidy = self._monotonic() + min(10.0, self._tidy_seconds)
         while not stop.is_set():
             try:
                 await self.sweep()
-                if time.monotonic() >= next_tidy:
+                if self._monotonic() >= next_tidy:
                     await self.tidy()
-                    next_tidy = time.monotonic() + self._tidy_seconds
+                    next_tidy = self._monotonic() + self._tidy_seconds
             except StoreUnavailable as error:
                 self._seldom.event("store unavailable", error=str(error))
             try:

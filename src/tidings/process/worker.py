@@ -68,6 +68,7 @@ class Worker:
         metrics: Metrics | None = None,
         only_lane: str | None = None,
         record: Record | None = None,
+        monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
         self._items = items
         self._intake = intake
@@ -79,6 +80,7 @@ class Worker:
         self._waker = waker
         self._lanes = {n: lane for n, lane in lanes.items() if only_lane in (None, n)}
         self._lease_seconds = lease_seconds
+        self._monotonic = monotonic
         self._read_paused = paused
         self._merges = only_lane is None
         self._running: dict[int, tuple[Lease, float]] = {}
@@ -91,6 +93,7 @@ class Worker:
             report=self._tally.report,
             forget=self._forget,
             lease_seconds=lease_seconds,
+            monotonic=monotonic,
         )
         self._settles = asyncio.Semaphore(1)
         self._cpu = ThreadPoolExecutor(BATCHES_IN_FLIGHT, thread_name_prefix="pure")
@@ -106,6 +109,7 @@ class Worker:
             batch=MERGE_BATCHES * pure.batch,
             lease_seconds=lease_seconds,
             runs_ahead=PURE in self._lanes and pure.rate_per_minute is None,
+            monotonic=monotonic,
         )
         self._seldom = Seldom()
         self._stop = asyncio.Event()
@@ -160,16 +164,16 @@ class Worker:
 
     async def _active_pipelines(self) -> tuple[str, ...]:
         """Return the pipelines that are not paused; read at most once a second."""
-        if time.monotonic() - self._active_read > 1.0:
+        if self._monotonic() - self._active_read > 1.0:
             paused = await self._executor.read(self._read_paused)
             self._active = tuple(name for name in self._pipelines if f"pipeline:{name}" not in paused)
-            self._active_read = time.monotonic()
+            self._active_read = self._monotonic()
         return self._active
 
     async def _lane_loop(self, name: str) -> None:
         lane = self._lanes[name]
         slots = asyncio.Semaphore(BATCHES_IN_FLIGHT if name == PURE else lane.concurrency)
-        pace = _Pace(lane.rate_per_minute)
+        pace = _Pace(lane.rate_per_minute, self._monotonic)
         while not self._stop.is_set():
             try:
                 started = await self._start_due(name, lane, slots, pace)
@@ -246,7 +250,7 @@ class Worker:
                 in_order=in_order,
                 together=lane == PURE,
             )
-            now = time.monotonic()
+            now = self._monotonic()
             for lease in leases:
                 self._running[lease.id] = (lease, now)
             if leases:
@@ -302,11 +306,11 @@ class Worker:
         return [run(lease, seconds, related.get(lease.id)) for lease in leases]
 
     async def _run_one(self, lease: Lease, slots: asyncio.Semaphore) -> None:
-        started = time.perf_counter()
+        started = self._monotonic()
         try:
             related = await self._prefetch([lease])
             settlement = await self._runner.run_waiting(lease, self._kit, self._lease_seconds, related.get(lease.id))
-            self._tally.observe(settlement, time.perf_counter() - started)
+            self._tally.observe(settlement, self._monotonic() - started)
             self._settler.put(settlement)
         except asyncio.CancelledError:
             raise
@@ -346,7 +350,9 @@ class Worker:
         every = self._lease_seconds / 3
         while True:
             await asyncio.sleep(min(every, 30.0))
-            aged = [(i, lease.token) for i, (lease, since) in self._running.items() if time.monotonic() - since > every]
+            aged = [
+                (i, lease.token) for i, (lease, since) in self._running.items() if self._monotonic() - since > every
+            ]
             if not aged:
                 continue
             try:
@@ -354,7 +360,7 @@ class Worker:
             except Exception as error:  # noqa: BLE001  # a loop outlives every surprise
                 self._seldom.event("heartbeat failed", error=describe(error))
                 continue
-            now = time.monotonic()
+            now = self._monotonic()
             for item in held & self._running.keys():
                 self._running[item] = (self._running[item][0], now)
 
@@ -368,9 +374,9 @@ class Worker:
 
     async def _drain(self, grace_seconds: float) -> None:
         """Let attempts under way finish and settle; cancel what does not, and give its leases back."""
-        until = time.monotonic() + grace_seconds
+        until = self._monotonic() + grace_seconds
         await self._end_within(grace_seconds, self._tasks)
-        await self._settler.finish(max(1.0, until - time.monotonic()))
+        await self._settler.finish(max(1.0, until - self._monotonic()))
         left = [(i, lease.token) for i, (lease, _) in self._running.items()]
         self._running.clear()
         if not left:
@@ -384,20 +390,21 @@ class Worker:
 class _Pace:
     """At most so many starts a minute in this process."""
 
-    def __init__(self, per_minute: float | None) -> None:
+    def __init__(self, per_minute: float | None, monotonic: Callable[[], float]) -> None:
         self._per_minute = per_minute
+        self._monotonic = monotonic
         self._starts: list[float] = []
 
     def allows(self) -> int:
         if self._per_minute is None:
             return 1 << 30
-        now = time.monotonic()
+        now = self._monotonic()
         self._starts = [at for at in self._starts if at > now - 60]
         return int(self._per_minute - len(self._starts))
 
     def count(self, started: int) -> None:
         if self._per_minute is not None:
-            self._starts += [time.monotonic()] * started
+            self._starts += [self._monotonic()] * started
 
 
 def _free(slots: asyncio.Semaphore) -> int:

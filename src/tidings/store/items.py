@@ -119,7 +119,7 @@ class ItemStore:
             born = write_effects(tx, self._pipelines, held)
             begin_waiting(tx, self._pipelines, _waiting(held, returned))
             woken = wake_late(tx, self._pipelines, [s for s in await_others if s.id in returned])
-            for name in {s.pipeline for s in held if s.accepts}:
+            for name in dict.fromkeys(s.pipeline for s in held if s.accepts):
                 accepted = ((s.kind, s.key) for s in held if s.accepts and s.pipeline == name)
                 woken += wake_for(tx, self._pipelines, name, accepted)
         done = frozenset(returned)

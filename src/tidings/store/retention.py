@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 import msgspec
 
@@ -44,11 +44,13 @@ class RetentionStore:
         *,
         dead_letter_days: float = 30,
         journal_days: float = 90,
+        monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
         self._database = database
         self._pipelines = pipelines
         self._dead_letter_days = dead_letter_days
         self._journal_days = journal_days
+        self._monotonic = monotonic
         self._next_trim = float("-inf")
 
     def tidy(self) -> dict[str, int]:
@@ -72,11 +74,11 @@ class RetentionStore:
 
     def _trim_journal(self, tx: Tx) -> int:
         """Trim at most once an hour: the journal is ordered by its ids, so finding old rows reads all of it."""
-        if time.monotonic() < self._next_trim:
+        if self._monotonic() < self._next_trim:
             return 0
         trimmed = tx.run("trim_journal", keep_ms=round(self._journal_days * DAY_MS), limit=JOURNAL_BATCH)
         if trimmed < JOURNAL_BATCH:
-            self._next_trim = time.monotonic() + TRIM_SECONDS
+            self._next_trim = self._monotonic() + TRIM_SECONDS
         return trimmed
 
     def _retire_all(self, pipeline: Pipeline, rule: Retention) -> int:

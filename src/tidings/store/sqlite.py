@@ -13,7 +13,7 @@ from typing import Any, Literal
 
 import apsw
 
-from tidings.model.clock import SystemClock
+from tidings.model.clock import Clock, SystemClock
 from tidings.model.errors import Misconfigured, StoreUnavailable
 from tidings.store.database import Batch, Durability, Row, Tx
 from tidings.store.statements import TOGETHER_MAX, WIDTHS, load, together
@@ -140,10 +140,11 @@ class SqliteDatabase:
 
     dialect: Literal["sqlite"] = "sqlite"
 
-    def __init__(self, path: str, *, durability: Durability = "power-safe") -> None:
+    def __init__(self, path: str, *, durability: Durability = "power-safe", clock: Clock = _CLOCK) -> None:
         if tuple(int(part) for part in apsw.sqlite_lib_version().split(".")) < OLDEST_SAFE:
             raise Misconfigured(f"SQLite {apsw.sqlite_lib_version()} can corrupt its log; install apsw 3.51.3 or newer")
         self.path = path
+        self._clock = clock
         self._synchronous = "FULL" if durability == "power-safe" else "NORMAL"
         self._offset_ms = int(os.environ.get("TIDINGS_CLOCK_OFFSET_MS", "0"))
         self._turn = threading.RLock()
@@ -177,7 +178,7 @@ class SqliteDatabase:
         return connection
 
     def _now_ms(self, *_: Any) -> int:
-        return time.time_ns() // 1_000_000 + self._offset_ms
+        return self._clock.now_ms() + self._offset_ms
 
     def prepare(self, name: str, /, rows: Sequence[Sequence[Any]], *, is_fresh: bool = False) -> Batch:
         """Make rows ready."""

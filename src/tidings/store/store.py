@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
@@ -52,6 +53,7 @@ def open_store(
     intake_days: float = 7,
     dead_letter_days: float = 30,
     journal_days: float = 90,
+    monotonic: Callable[[], float] = time.monotonic,
 ) -> Store:
     """Put the parts together; `channels` are channel names with the kind of their notifier.
 
@@ -62,7 +64,9 @@ def open_store(
     links, ledgers = LinkStore(database), Ledgers(database)
     schedules, index = ScheduleStore(database), SearchIndex(database)
     operations = Operations(database, pipelines, on_work=on_work)
-    retention = RetentionStore(database, pipelines, dead_letter_days=dead_letter_days, journal_days=journal_days)
+    retention = RetentionStore(
+        database, pipelines, dead_letter_days=dead_letter_days, journal_days=journal_days, monotonic=monotonic
+    )
     named = channels or {}
     glance = Glance(
         database,
