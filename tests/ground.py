@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Sequence
+from concurrent.futures import Future, wait
 from typing import Any
 
 from tests import example
@@ -125,6 +126,18 @@ class Ground:
         """Write with SQL of the test's own, to make a situation no call makes."""
         with self.database.transaction() as tx:
             tx.sql(text, values)
+
+    def wait_until_blocked(self, call: Future[Any], *, seconds: float = 20) -> None:
+        """Wait until a call made by another thread waits for a lock of this database, or has ended without one.
+
+        On SQLite a second writer always waits, and nobody can see it.
+        """
+        blocked = "SELECT 1 FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'"
+        if self.database.dialect == "postgres":
+            for _ in range(round(seconds * 50)):
+                if self.sql(blocked) or wait([call], timeout=0.02).done:
+                    return
+            raise AssertionError("the call neither waits nor ends")
 
     def tables(self) -> list[str]:
         """Name every table, the full text's own ones too."""

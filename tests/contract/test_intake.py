@@ -143,6 +143,38 @@ def test_mergers_in_two_processes_merge_everything_once(open_ground: OpenGround)
     assert one.sql("SELECT count(*), count(DISTINCT item) FROM journal") == [(300, 300)]
 
 
+def test_a_merger_waits_for_the_one_that_is_merging(open_ground: OpenGround) -> None:
+    """Without the lock both would read the same findings, and the one behind would move the checkpoint back."""
+    one, two, looking = open_ground(), open_ground(), open_ground()
+    one.store.intake.append("example", [thing(str(n)) for n in range(5)])
+
+    with ThreadPoolExecutor(1) as pool:
+        with one.database.transaction():
+            first = one.store.intake.merge("example", limit=3)
+            merging = pool.submit(two.store.intake.merge, "example", 1)
+            looking.wait_until_blocked(merging)
+        second = merging.result()
+
+    assert (first.read, second.read) == (3, 1)
+    assert second.checkpoint > first.checkpoint
+    assert looking.store.intake.unmerged("example") == 1
+
+
+def test_nobody_runs_ahead_of_a_merge_that_is_still_open(open_ground: OpenGround) -> None:
+    one, two, looking = open_ground(), open_ground(), open_ground()
+    one.store.intake.append("example", [thing(str(n)) for n in range(5)])
+
+    with ThreadPoolExecutor(1) as pool:
+        with one.database.transaction():
+            one.store.intake.merge("example", limit=3)
+            taking = pool.submit(two.store.intake.merge_ahead, "example", limit=5)
+            looking.wait_until_blocked(taking)
+        _, taken = taking.result()
+
+    assert taken is not None
+    assert [lease.key for lease in taken.leases] == ["3", "4"]
+
+
 def test_a_merge_that_crashes_moves_neither_items_nor_checkpoint(ground: Ground) -> None:
     def merge_and_crash() -> None:
         with ground.database.transaction():

@@ -712,18 +712,22 @@ def test_two_parents_bearing_the_same_child_at_once_make_one(open_ground: OpenGr
 # Plans
 
 
-def test_a_claim_leases_only_what_was_asked_under_hostile_plans(open_ground: OpenGround) -> None:
-    """With hash joins, merge joins and sorts off, `IN (SELECT ... LIMIT)` leases everything; ours must not."""
+@pytest.mark.parametrize("way", [{}, {"in_order": True}, {"together": True}], ids=["newest", "in order", "together"])
+def test_a_claim_leases_only_what_was_asked_under_hostile_plans(open_ground: OpenGround, way: dict[str, Any]) -> None:
+    """Where a planner runs the inner SELECT again for each row, `IN (SELECT ... LIMIT)` leases everything.
+
+    It does so once neither joins, nor sorting, nor grouping, nor keeping what was read can save it.
+    """
     ground = open_ground()
     ground.record(*(thing(str(n)) for n in range(300)))
     with ground.database.transaction() as tx:
         if ground.database.dialect == "postgres":
-            for setting in ("hashjoin", "mergejoin", "sort", "material", "bitmapscan"):
+            for setting in ("hashjoin", "mergejoin", "hashagg", "sort", "material", "bitmapscan"):
                 tx.sql(f"SET LOCAL enable_{setting} = off", {})
-        assert len(ground.claim(1)) == 1
-        assert len(ground.claim(10)) == 10
+        claims = [ground.claim(limit, **way) for limit in (1, 10, 25)]
 
-    assert ground.sql("SELECT count(*) FROM items WHERE lease_until IS NOT NULL") == [(11,)]
+    assert [len({lease.id for lease in claim}) for claim in claims] == [1, 10, 25]
+    assert ground.sql("SELECT count(*) FROM items WHERE lease_until IS NOT NULL") == [(36,)]
 
 
 @pytest.mark.parametrize(
