@@ -75,6 +75,22 @@ async def test_what_is_posted_can_be_read_searched_and_followed(database_url: st
         assert [entry.title for entry in feed.entries] == ["A queue in one file"]
 
 
+async def test_using_a_token_is_noted_and_a_revoked_one_refused(database_url: str) -> None:
+    async with engine(database_url) as running:
+        ledgers = running.store.ledgers
+        token, _unused = ledgers.create_token("reader", "read"), ledgers.create_token("unused", "read")
+
+        assert (await client_of(running, token).get("/api/v1/status")).status == 200
+
+        async def is_noted() -> bool:
+            return {view.name for view in ledgers.tokens() if view.last_used_at is not None} == {"reader"}
+
+        await eventually(is_noted)
+        ledgers.revoke("reader")
+        assert (await client_of(running, token).get("/api/v1/status")).status == 401
+        assert (await client_of(running).get("/api/v1/status")).status == 200
+
+
 async def test_a_second_upload_changes_nothing_and_a_changed_item_is_seen(database_url: str) -> None:
     async with engine(database_url) as running:
         client = client_of(running, running.store.ledgers.create_token("test", "ingest"))

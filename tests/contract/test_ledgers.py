@@ -232,6 +232,27 @@ def test_a_token_is_known_by_its_hash_alone_and_can_be_revoked(ground: Ground) -
     assert (view.name, view.scope, view.revoked_at is not None) == ("laptop", "operate", True)
 
 
+def test_the_last_use_of_a_token_is_noted_at_most_once_a_minute(open_ground: OpenGround) -> None:
+    one, two = open_ground(), open_ground()
+    token = one.store.ledgers.create_token("laptop", "read")
+    one.store.ledgers.create_token("unused", "read")
+
+    def noted() -> dict[str, int | None]:
+        return {view.name: view.last_used_at for view in two.store.ledgers.tokens()}
+
+    assert noted() == {"laptop": None, "unused": None}
+    one.store.ledgers.use_token(token)
+    first = noted()["laptop"]
+    assert first is not None
+    assert abs(first - one.store.ledgers.now_ms()) < 60_000
+    two.advance(seconds=30)
+    two.store.ledgers.use_token(token)
+    assert noted() == {"laptop": first, "unused": None}
+    two.advance(seconds=60)
+    two.store.ledgers.use_token(token)
+    assert (noted()["laptop"] or 0) >= first + 60_000
+
+
 @pytest.mark.parametrize("nothing", ["", "tid_", "tid_" + "A" * 43])
 def test_nobody_has_a_scope_without_a_token(ground: Ground, nothing: str) -> None:
     ground.store.ledgers.create_token("laptop", "read")

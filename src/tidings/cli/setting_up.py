@@ -96,8 +96,8 @@ def list_tokens(config: ConfigOption = None, as_json: JsonOption = False) -> Non
         show_json(tokens)
         return
     show_table(
-        ("name", "scope", "created", "revoked"),
-        [(t.name, t.scope, moment(t.created_at), moment(t.revoked_at)) for t in tokens],
+        ("name", "scope", "created", "last used", "revoked"),
+        [(t.name, t.scope, moment(t.created_at), moment(t.last_used_at), moment(t.revoked_at)) for t in tokens],
         empty="no tokens; `tidings token create --scope read` makes one",
     )
 

@@ -467,6 +467,10 @@ class Desk(Protocol):
         """Return the scope of a live token, or None."""
         ...
 
+    def use_token(self, token: str) -> None:
+        """Note that a token was used just now; within a minute only the first use is written."""
+        ...
+
     def has_tokens(self) -> bool:
         """Tell whether any live token exists."""
         ...

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-import time
+import asyncio
+import contextlib
+import re
 from dataclasses import dataclass
 from typing import Literal
 from urllib.parse import urlsplit
@@ -10,6 +12,7 @@ from urllib.parse import urlsplit
 from starlette.requests import HTTPConnection
 from starlette.types import Scope as Connection
 
+from tidings.model.errors import TidingsError
 from tidings.serve.parts import Parts
 from tidings.serve.problems import Problem
 from tidings.serve.sessions import COOKIE, Session, Sessions
@@ -17,9 +20,14 @@ from tidings.serve.sessions import COOKIE, Session, Sessions
 Scope = Literal["public", "read", "ingest", "operate"]
 RANKS: dict[str, int] = {"public": 0, "read": 1, "ingest": 2, "operate": 3}
 LOOPBACK_NAMES = frozenset({"localhost", "127.0.0.1", "[::1]"})
+_HOST = re.compile(rb"(\[[0-9a-f:]{2,39}\]|[a-z0-9_.-]{1,253})(?::([0-9]{1,5}))?", re.IGNORECASE)
+"""A Host header, whole: a name or address, an IPv6 address in brackets, and at most a port. Nothing else."""
+_PORT_MAX = 65_535
 _REMEMBER_SECONDS = 5
 _REMEMBERED_MAX = 1_000
 _TOKEN_LENGTH_MAX = 256
+_NOTE_SECONDS = 60
+"""How often the use of one token is written down at most."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +38,10 @@ class Caller:
     session: Session | None = None
     is_local: bool = False
     """The request came to a loopback name of a server that listens on loopback only."""
+    shows_dead_token: bool = False
+    """They sent a token that does not live: wrong, mistyped or revoked."""
+    was_signed_in: bool = False
+    """Their cookie names a session that has ended, or one whose token was revoked."""
 
     @property
     def name(self) -> str:
@@ -46,7 +58,9 @@ class Access:
         self._hosts = LOOPBACK_NAMES | {name.lower() for name in parts.hosts}
         self._judged: dict[bytes, Literal["", "local", "known"]] = {}
         self._scopes: dict[str, tuple[str, float]] = {}
-        self.sessions = Sessions(parts.secret)
+        self._noted: dict[str, float] = {}
+        self._noting: set[asyncio.Task[None]] = set()
+        self.sessions = Sessions(parts.secret, parts.monotonic)
 
     def judge_host(self, header: bytes) -> Literal["", "local", "known"]:
         """Tell whether a Host header names us: not at all (""), by a loopback name, or by a configured one."""
@@ -54,7 +68,8 @@ class Access:
         if verdict is None:
             name = host_name(header)
             verdict = "" if name not in self._hosts else "local" if name in LOOPBACK_NAMES else "known"
-            if len(self._judged) < _REMEMBERED_MAX:
+            # Only our own names are remembered: strangers can invent as many as they like.
+            if verdict and len(self._judged) < _REMEMBERED_MAX:
                 self._judged[header] = verdict
         return verdict
 
@@ -83,20 +98,26 @@ class Access:
 
     async def caller(self, request: HTTPConnection, *, is_local: bool, with_cookie: bool) -> Caller:
         """Find out who asks, by bearer token or (for pages and reads) by session cookie."""
-        token, session = bearer(request.headers.get("authorization")), None
-        if token is None and with_cookie:
-            session = self.sessions.find(request.cookies.get(COOKIE))
-            token = session.token if session is not None else None
-        scope = await self.scope_of(token) if token is not None else None
         is_local = is_local and self._parts.loopback
-        return Caller(scope, session if scope is not None else None, is_local)
+        token = bearer(request.headers.get("authorization"))
+        if token is not None:
+            scope = await self.scope_of(token)
+            return Caller(scope, is_local=is_local, shows_dead_token=scope is None)
+        cookie = request.cookies.get(COOKIE) if with_cookie else None
+        session = self.sessions.find(cookie)
+        scope = await self.scope_of(session.token) if session is not None else None
+        if scope is None:
+            return Caller(is_local=is_local, was_signed_in=bool(cookie))
+        return Caller(scope, session, is_local)
 
     async def scope_of(self, token: str) -> str | None:
         """Return a token's scope; a live one is remembered for a few seconds."""
         known = self._scopes.get(token)
-        now = time.monotonic()
+        now = self._parts.monotonic()
         if known is not None and known[1] > now:
             return known[0]
+        if not 0 < len(token) <= _TOKEN_LENGTH_MAX:
+            return None
         scope = await self._parts.executor.read(self._parts.desk.scope_of, token)
         if scope is None or scope not in RANKS:
             self._scopes.pop(token, None)
@@ -104,14 +125,31 @@ class Access:
         if len(self._scopes) >= _REMEMBERED_MAX:
             self._scopes.clear()
         self._scopes[token] = (scope, now + _REMEMBER_SECONDS)
+        self._note_use(token, now)
         return scope
+
+    def _note_use(self, token: str, now: float) -> None:
+        """Have the use of a token written down beside the answer, which does not wait for it."""
+        if now - self._noted.get(token, float("-inf")) < _NOTE_SECONDS:
+            return
+        if len(self._noted) >= _REMEMBERED_MAX:
+            self._noted.clear()
+        self._noted[token] = now
+        noting = asyncio.create_task(self._write_use(token))
+        self._noting.add(noting)
+        noting.add_done_callback(self._noting.discard)
+
+    async def _write_use(self, token: str) -> None:
+        # A store that cannot write now says so elsewhere; a note that is missing harms nobody.
+        with contextlib.suppress(TidingsError):
+            await self._parts.executor.write(self._parts.desk.use_token, token)
 
     def may_read_at_once(self, is_local: bool, authorization: bytes) -> bool:
         """Tell, without asking the store, whether a read is allowed. No means: ask properly."""
-        if is_local and self._parts.loopback:
+        if is_local and self._parts.loopback and not authorization:
             return True
         known = self._scopes.get(bearer(authorization.decode("latin-1")) or "")
-        return known is not None and known[1] > time.monotonic()
+        return known is not None and known[1] > self._parts.monotonic()
 
     def is_allowed(self, caller: Caller, scope: Scope) -> bool:
         """Tell whether a caller may do what needs a scope."""
@@ -120,9 +158,17 @@ class Access:
         return caller.scope is not None and RANKS[caller.scope] >= RANKS[scope]
 
     def require(self, caller: Caller, scope: Scope) -> None:
-        """Refuse a caller without the scope: 401 for nobody, 403 for somebody with less."""
+        """Refuse a caller without the scope, or with a token that does not live: 401; 403 where it gives less."""
+        if caller.shows_dead_token and scope != "public":
+            raise _dead_token()
         if self.is_allowed(caller, scope):
             return
+        if caller.was_signed_in:
+            raise Problem(
+                401,
+                "Nothing was done: you are no longer signed in.",
+                helps="A session lasts 12 hours, and ends with its token or the server. Sign in again at /login.",
+            )
         if caller.scope is None:
             raise Problem(
                 401,
@@ -139,6 +185,17 @@ class Access:
         )
 
 
+def _dead_token() -> Problem:
+    """Refuse even where no token is needed: a caller who sends one must learn that it gives nothing."""
+    return Problem(
+        401,
+        "The token in the Authorization header is unknown or was revoked.",
+        where="header Authorization",
+        helps="`tidings token list` tells which live; `tidings token create` makes one.",
+        headers={"WWW-Authenticate": 'Bearer realm="tidings", error="invalid_token"'},
+    )
+
+
 def _foreign() -> Problem:
     return Problem(
         403,
@@ -149,15 +206,14 @@ def _foreign() -> Problem:
 
 
 def host_name(header: bytes) -> str:
-    """Return the host of a Host header, without the port, in lower case."""
-    text = header.decode("latin-1").strip().lower()
-    if text.startswith("["):
-        return text.partition("]")[0] + "]"
-    return text.partition(":")[0]
+    """Return the host of a Host header, without the port, in lower case; "" where the header is anything else."""
+    read = _HOST.fullmatch(header)
+    if read is None or int(read[2] or 0) > _PORT_MAX:
+        return ""
+    return read[1].decode("ascii").lower()
 
 
 def bearer(authorization: str | None) -> str | None:
-    """Return the token of an Authorization header; anything else counts as none."""
+    """Return what an Authorization header shows as a token, perhaps nothing (""); None where it is of another kind."""
     kind, _, token = (authorization or "").partition(" ")
-    token = token.strip()
-    return token if kind.lower() == "bearer" and 0 < len(token) <= _TOKEN_LENGTH_MAX else None
+    return token.strip() if kind.lower() == "bearer" else None

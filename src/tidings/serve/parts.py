@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import secrets
+import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -67,6 +68,8 @@ class Parts:
     ledger: Ledger | None = None
     """Remembers answers by `Idempotency-Key`; None remembers them in this process only."""
     clock: Clock = field(default_factory=SystemClock)
+    monotonic: Callable[[], float] = time.monotonic
+    """Measures how long something is remembered; never goes back."""
     is_demo: bool = False
     loopback: bool = True
     """The server listens on the loopback interface only."""

@@ -140,6 +140,10 @@ class StoreDesk:
         """Return the scope of a live token, or None."""
         return self._ledgers.scope_of(token)
 
+    def use_token(self, token: str) -> None:
+        """Note that a token was used just now."""
+        self._ledgers.use_token(token)
+
     def has_tokens(self) -> bool:
         """Tell whether any live token exists."""
         return any(token.revoked_at is None for token in self._ledgers.tokens())

@@ -13,6 +13,7 @@ from tidings.model.views import BudgetView, TokenView
 from tidings.store.database import Database, Tx
 
 SETTLED_LATE_MS = 3_600_000
+USE_NOTED_EVERY_MS = 60_000
 
 
 class Ledgers:
@@ -142,6 +143,11 @@ class Ledgers:
         with self._database.reading() as tx:
             row = tx.one("token", hash=_hash(token))
         return str(row[0]) if row else None
+
+    def use_token(self, token: str) -> None:
+        """Note that a token was used just now, unless that was noted within the last minute, by whichever process."""
+        with self._database.transaction() as tx:
+            tx.run("use_token", hash=_hash(token), every_ms=USE_NOTED_EVERY_MS)
 
     def tokens(self) -> list[TokenView]:
         """List tokens, revoked ones too."""

@@ -178,6 +178,7 @@ class MemoryDesk:
     def __init__(self, tokens: dict[str, str] | None = None) -> None:
         self.tokens = tokens or {}
         self.acts: list[tuple[Any, ...]] = []
+        self.used: list[str] = []
         self.views: dict[int, ItemView] = {}
         self.pipelines: dict[str, PipelineView] = {}
         self.dead: list[DeadGroup] = []
@@ -279,6 +280,9 @@ class MemoryDesk:
 
     def scope_of(self, token: str) -> str | None:
         return self.tokens.get(token)
+
+    def use_token(self, token: str) -> None:
+        self.used.append(token)
 
     def has_tokens(self) -> bool:
         return bool(self.tokens)

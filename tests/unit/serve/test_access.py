@@ -1,9 +1,12 @@
 from __future__ import annotations
 
+import asyncio
+
 import pytest
 from tests.unit.serve.asgi import Client
 from tests.unit.serve.world import World
 
+from tidings.model.errors import StoreUnavailable
 from tidings.serve.access import RANKS
 from tidings.serve.parts import Rates
 from tidings.serve.rates import Rate
@@ -87,9 +90,116 @@ async def test_every_route_was_declared_with_a_scope(world: World):
     assert all(operation.scope != "public" for operation in app.operations if operation.path.startswith("/api/"))
 
 
-@pytest.mark.parametrize("host", ["evil.example", "127.0.0.1.evil.example", "", "localhost.", "127.0.0.2", "[::2]:80"])
+OURS = frozenset({"tidings.example", "News.Example", "a-b.c_d.example", "[2001:db8::7]", "192.0.2.7"})
+"""Names an operator gave the server, besides the loopback ones."""
+GOOD_HOSTS = (
+    "localhost",
+    "LOCALHOST",
+    "LocalHost:8000",
+    "localhost:1",
+    "localhost:65535",
+    "localhost:080",
+    "127.0.0.1",
+    "127.0.0.1:8000",
+    "[::1]",
+    "[::1]:8000",
+    "tidings.example",
+    "tidings.example:443",
+    "TIDINGS.EXAMPLE",
+    "news.example",
+    "NEWS.example:8443",
+    "a-b.c_d.example",
+    "[2001:db8::7]",
+    "[2001:DB8::7]:443",
+    "192.0.2.7",
+    "192.0.2.7:80",
+)
+BAD_HOSTS = (
+    "",
+    " ",
+    ":",
+    ":8000",
+    "evil.example",
+    "evil.example:8000",
+    "127.0.0.1.evil.example",
+    "localhost.evil.example",
+    "evil.localhost",
+    "localhost.",
+    "localhost.:8000",
+    "127.0.0.1.",
+    "tidings.example.",
+    "tidings.example..",
+    ".tidings.example",
+    "xtidings.example",
+    "tidings.example.evil.example",
+    "[::1]evil.com",
+    "[::1]:evil.com",
+    "[::1].evil.com",
+    "[::1]:80evil.com",
+    "[::1]]",
+    "[::1",
+    "[[::1]]",
+    "::1",
+    "::1:8000",
+    "[::1%lo]",
+    "[::1%25lo]:8000",
+    "[fe80::1%25eth0]",
+    "[::2]:80",
+    "[0:0:0:0:0:0:0:1]",
+    "[::ffff:127.0.0.1]",
+    "127.0.0.1:evil.com",
+    "127.0.0.1:8000:9000",
+    "127.0.0.1:8000@evil.com",
+    "127.0.0.1:",
+    "localhost:",
+    "localhost:-1",
+    "localhost:+80",
+    "localhost:8 0",
+    "localhost:80a",
+    "localhost:99999",
+    "localhost:65536",
+    "localhost:0000000080",
+    "localhost:\xb2",
+    "user@localhost",
+    "user:secret@127.0.0.1",
+    "evil.com@localhost",
+    "localhost@evil.com",
+    " localhost",
+    "localhost ",
+    "local host",
+    "localhost\t",
+    "localhost\x00",
+    "localhost,evil.com",
+    "localhost, localhost",
+    "localhost/evil",
+    "localhost#",
+    "localhost?",
+    "localhost\\@evil.com",
+    "http://localhost",
+    "//localhost",
+    "127.0.0.2",
+    "127.1",
+    "0177.0.0.1",
+    "2130706433",
+    "0x7f000001",
+    "0.0.0.0",
+    "127.0.0.1%00",
+    "l\xf3calhost",
+    "localhost" + "." + "a" * 300,
+)
+
+
+@pytest.mark.parametrize("host", GOOD_HOSTS)
+async def test_a_host_that_names_us_is_let_in(world: World, host: str):
+    client = Client(build(world.parts(hosts=OURS)), host=host, token="reader")
+
+    assert (await client.get(STATUS)).status == 200
+    assert (await client.get("/healthz")).status == 200
+
+
+@pytest.mark.parametrize("host", BAD_HOSTS)
 async def test_an_unexpected_host_is_refused_for_reads_too(world: World, host: str):
-    client = Client(build(world.parts()), host=host)
+    client = Client(build(world.parts(hosts=OURS)), host=host)
 
     for path in (STATUS, "/healthz", "/nowhere", "/api/v1/bitcoin_news/articles"):
         answer = await client.get(path)
@@ -215,6 +325,80 @@ async def test_a_revoked_token_stops_working_within_seconds(world: World):
     fresh = outside(world, "reader")
 
     assert (await fresh.get(STATUS)).status == 401
+
+
+async def test_a_wrong_token_is_refused_where_none_is_needed(client: Client, world: World):
+    """Somebody who sends a token relies on it; a read that is open anyway must not hide that it is dead."""
+    paths = (STATUS, "/metrics", "/api/v1/bitcoin_news/articles", "/api/v1/events", "/feeds/hacker_news.rss")
+    for path in (*paths, *paths):  # the second time some answers are hot
+        for header in ("Bearer wrong", "bearer wrong", "Bearer", "Bearer ", f"Bearer {'x' * 500}"):
+            answer = await client.get(path, headers={"authorization": header})
+            assert answer.status == 401, (path, header)
+            assert 'error="invalid_token"' in answer.headers["www-authenticate"]
+            assert "wrong" not in answer.text
+        if path != "/api/v1/events":
+            assert (await client.get(path, headers={"authorization": "Bearer reader"})).status == 200
+            assert (await client.get(path)).status == 200
+
+
+async def test_a_token_revoked_meanwhile_is_refused_on_loopback_too(world: World):
+    now = 0.0
+    client = Client(build(world.parts(monotonic=lambda: now)), token="reader")
+    path = "/api/v1/bitcoin_news/articles"
+    assert (await client.get(path)).status == 200
+    del world.desk.tokens["reader"]
+
+    now = 10.0
+
+    assert (await client.get(path)).status == 401
+    assert (await client.get(STATUS)).status == 401
+
+
+async def test_a_wrong_token_is_refused_in_the_demo_too(world: World):
+    client = Client(build(world.parts(is_demo=True)), token="wrong")
+
+    assert (await client.post(REVIVE, EVERYTHING)).status == 401
+    assert world.desk.acts == []
+
+
+async def test_probes_and_other_kinds_of_authorization_are_let_be(client: Client):
+    assert (await client.get("/healthz", headers={"authorization": "Bearer wrong"})).status == 200
+    assert (await client.get("/readyz", headers={"authorization": "Bearer wrong"})).status == 200
+    # A proxy that asks for a password of its own passes it on.
+    assert (await client.get(STATUS, headers={"authorization": "Basic dXNlcjpwYXNz"})).status == 200
+
+
+async def test_the_use_of_a_token_is_noted_once_a_minute(world: World):
+    now = 100.0
+    client = Client(build(world.parts(monotonic=lambda: now)), token="reader")
+    for _ in range(50):
+        assert (await client.get(STATUS)).status == 200
+        now += 1
+    await settled()
+    assert world.desk.used == ["reader"]
+
+    now += 30
+    assert (await client.get(STATUS)).status == 200
+    await settled()
+    assert world.desk.used == ["reader", "reader"]
+
+
+async def test_a_store_that_cannot_note_a_use_still_answers(world: World):
+    def broken(_token: str) -> None:
+        raise StoreUnavailable("the disk is full")
+
+    world.desk.use_token = broken  # type: ignore[method-assign,assignment]
+    client = Client(build(world.parts()), token="reader")
+
+    assert (await client.get(STATUS)).status == 200
+    await settled()
+    assert (await client.get(STATUS)).status == 200
+
+
+async def settled() -> None:
+    """Let what runs beside the answers come to its end."""
+    others = asyncio.all_tasks() - {asyncio.current_task()}
+    await asyncio.wait_for(asyncio.gather(*others), 5) if others else None
 
 
 async def test_a_server_below_a_path_answers_with_and_without_it(world: World):

@@ -235,6 +235,28 @@ async def test_a_session_ends_with_its_token_and_by_signing_out(world: World):
     assert after.status == 401
 
 
+async def test_a_session_whose_token_was_revoked_goes_on_reading_and_is_told_to_sign_in_again(world: World):
+    now = 0.0
+    client = Client(build(world.parts(monotonic=lambda: now)))
+    login = await client.get("/login", headers=BROWSER)
+    entered = await client.form("/login", {"token": "operator", "form_token": token_of(login)})
+    cookie = {**BROWSER, "cookie": entered.headers["set-cookie"].partition(";")[0]}
+    signed_in = await client.get("/dead-letters", headers=cookie)
+    del world.desk.tokens["operator"]
+    now = 60.0
+
+    page = await client.get("/dead-letters", headers=cookie)
+    acted = await client.form("/actions/revive", {"form_token": token_of(signed_in)}, headers=cookie)
+
+    assert 'action="/actions/revive"' in signed_in.text
+    assert page.status == 200
+    assert 'action="/actions/revive"' not in page.text
+    assert acted.status == 401
+    assert "no longer signed in" in acted.text
+    assert "/login" in acted.text
+    assert world.desk.acts == []
+
+
 async def test_a_cookie_alone_writes_nothing_through_the_api(world: World):
     client = Client(build(world.parts()))
     login = await client.get("/login", headers=BROWSER)

@@ -625,7 +625,9 @@ SELECT name, scope, created_at, last_used_at, revoked_at FROM tokens ORDER BY cr
 UPDATE tokens SET revoked_at = tidings_now() WHERE name = :name AND revoked_at IS NULL RETURNING name;
 
 -- name: use_token
-UPDATE tokens SET last_used_at = tidings_now() WHERE hash = :hash;
+-- Note that a token was used, unless that was noted a moment ago: several servers share it.
+UPDATE tokens SET last_used_at = tidings_now()
+WHERE hash = :hash AND (last_used_at IS NULL OR last_used_at <= tidings_now() - :every_ms);
 
 -- name: firing_alerts
 SELECT name, subject, message, help, value, threshold, fired_at, cleared_at, id, notified_at FROM alerts
