@@ -29,6 +29,8 @@ class Thing(msgspec.Struct, frozen=True, omit_defaults=True):
     parent: str | None = None
     seen: int = 0
     failures: int = 0
+    heard: tuple[str, ...] = ()
+    """The texts of all copies so far, where copies are merged in turn."""
 
 
 class ThingCard(msgspec.Struct, frozen=True):
@@ -41,6 +43,12 @@ class ThingCard(msgspec.Struct, frozen=True):
 def read(work: Work) -> Outcome:
     """The first step."""
     return Advance(body=msgspec.structs.replace(work.body, seen=work.body.seen + 1))
+
+
+def hear(work: Work) -> Outcome:
+    """The first step where copies are merged in turn: what the accepted one had heard, and this copy's own text."""
+    before = work.accepted.heard if work.accepted is not None else ()
+    return Advance(body=msgspec.structs.replace(work.body, heard=(*before, work.body.text)))
 
 
 def check(work: Work) -> Outcome:
@@ -79,7 +87,7 @@ def present(key: str, body: Thing) -> Presentation:
     )
 
 
-def workflow(*, fuse: bool = True, retry: RetryPolicy | None = None) -> Workflow:
+def workflow(*, fuse: bool = True, retry: RetryPolicy | None = None, in_turn: bool = False) -> Workflow:
     """Declare found -> read -> checked -> shown, with a failure state reached by hand."""
     policy = retry or RetryPolicy(attempts=3, base_seconds=1, cap_seconds=60, jitter=0)
     return Workflow(
@@ -90,8 +98,9 @@ def workflow(*, fuse: bool = True, retry: RetryPolicy | None = None) -> Workflow
         failures=frozenset({"failed"}),
         body=Thing,
         fuse=fuse,
+        in_turn=in_turn,
         transitions=(
-            Transition("read", "found", "read", processor=read, retry=policy),
+            Transition("read", "found", "read", processor=hear if in_turn else read, retry=policy),
             Transition("check", "read", "checked", processor=check, criterion=is_wanted, retry=policy),
             Transition("show", "checked", "shown", retry=policy, publishes=True),
             Transition("fail", ANY, "failed", processor=fail, trigger="manual"),
@@ -125,13 +134,15 @@ def thing(key: str, text: str = "", **body: Any) -> Finding:
     return Finding("example", "thing", key, fingerprint(msgspec.structs.astuple(payload)), msgspec.json.encode(payload))
 
 
-def pipeline(*sources: Source, fuse: bool = True, retry: RetryPolicy | None = None, **more: Any) -> Pipeline:
+def pipeline(
+    *sources: Source, fuse: bool = True, retry: RetryPolicy | None = None, in_turn: bool = False, **more: Any
+) -> Pipeline:
     """Declare the example."""
     return Pipeline(
         name="example",
         title="Example",
         about="A tiny pipeline.",
-        workflows={"thing": workflow(fuse=fuse, retry=retry)},
+        workflows={"thing": workflow(fuse=fuse, retry=retry, in_turn=in_turn)},
         sources=sources,
         collections=(Collection("things", "thing", "thing", ThingCard, "Things", relation="below"),),
         presenters={"thing": present},

@@ -163,6 +163,14 @@ class Workflow:
         """Tell whether an item may be run before it is born: its life begins with steps that never wait."""
         return self.fuse and self.lane_of(self.start) == PURE
 
+    def gives_way(self, state: str, standing: str, *, is_accepted: bool) -> bool:
+        """Tell whether an item that nobody holds goes on with a newer copy at once.
+
+        Where the newest counts, always. Where copies take turns, once the current one has had its turn: it is
+        accepted, or has come to an end of its own. One that will be tried again keeps its turn.
+        """
+        return not self.in_turn or is_accepted or standing != "open" or state in self.failures
+
     def standing_in(self, state: str, *, due: bool) -> Literal["open", "done", "waits", "dead"]:
         """Tell how an item that arrives in a state stands."""
         if state in self.terminal:

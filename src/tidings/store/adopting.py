@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -39,6 +39,28 @@ class Known(NamedTuple):
     intake_id: int
     state: str
     standing: str
+
+
+class Held(NamedTuple):
+    """What the end of a lease, or a move by hand, found waiting: the columns those statements return."""
+
+    id: int
+    waiting_revision: int | None
+    fingerprint: str
+    priority: int
+    intake_id: int
+    revision: int
+    accepted_revision: int | None
+
+
+class Ended(NamedTuple):
+    """An item that nobody holds any longer, and where that left it."""
+
+    pipeline: str
+    kind: str
+    state: str
+    standing: str
+    held: Held
 
 
 @dataclass(slots=True)
@@ -119,17 +141,14 @@ def find_buried(tx: Tx, names: Sequence[tuple[int, str, str, str]]) -> set[int]:
 
 
 def _must_wait(pipelines: Mapping[str, Pipeline], item: Known, finding: Finding) -> bool:
-    """Tell whether a revision waits for the one before it: under a lease always, in a queue where copies take turns."""
+    """Tell whether a revision waits for the one before it: under a lease always, else as the workflow says."""
     if item.is_leased:
         return True
     workflow = _workflow(pipelines, finding.pipeline, finding.kind)
-    return (
-        workflow is not None
-        and workflow.in_turn
-        and item.state == workflow.start
-        and item.standing == "open"
-        and item.accepted_revision != item.revision
-    )
+    if workflow is None:
+        # A part of the deployment is older than the rest. What nobody has read yet must not be replaced by a newer one.
+        return item.state == UNKNOWN_STATE
+    return not workflow.gives_way(item.state, item.standing, is_accepted=item.accepted_revision == item.revision)
 
 
 def _workflow(pipelines: Mapping[str, Pipeline], pipeline: str, kind: str) -> Workflow | None:
@@ -230,26 +249,40 @@ def _let_wait(tx: Tx, waits: list[tuple[Known, Arrival]], adopted: Adopted) -> N
     tx.many("drop_other_bodies", [(item.id,) for item, _ in waits])
 
 
-def begin_waiting(
-    tx: Tx, pipelines: Mapping[str, Pipeline], items: Sequence[tuple[int, str, str, str, int, str, int, int]]
-) -> None:
-    """Begin the revisions that waited for a settle.
-
-    Each row: id, pipeline, kind, state now, waiting revision, fingerprint, priority, intake id.
-    """
-    if not items:
+def begin_waiting(tx: Tx, pipelines: Mapping[str, Pipeline], ended: Iterable[Ended]) -> None:
+    """Begin the revisions that waited for items nobody holds any longer, where the current one gives way."""
+    due = [each for each in ended if _begins_waiting(pipelines, each)]
+    if not due:
         return
-    taking_turns = [(row[0],) for row in items if getattr(_workflow(pipelines, row[1], row[2]), "in_turn", False)]
-    first: dict[int, int] = dict(tx.many("next_waiting", taking_turns)) if taking_turns else {}
+    first = _first_in_turn(tx, pipelines, due)
     rows, journal, later = [], [], []
-    for item, pipeline, kind, state_now, revision, fingerprint, priority, intake_id in items:
+    for pipeline, kind, state_now, _, held in due:
         state, standing, lane = beginning(pipelines, pipeline, kind)
-        rows.append((item, fingerprint, first.get(item, revision), state, standing, lane, priority, intake_id))
-        journal.append((item, "changed", 0, 0, state_now, state, "changed", None, None, None))
-        if first.get(item, revision) != revision:
-            later.append((item, fingerprint, revision, intake_id))
+        revision = first.get(held.id, held.waiting_revision)
+        rows.append((held.id, held.fingerprint, revision, state, standing, lane, held.priority, held.intake_id))
+        journal.append((held.id, "changed", 0, 0, state_now, state, "changed", None, None, None))
+        if revision != held.waiting_revision:
+            later.append((held.id, held.fingerprint, held.waiting_revision, held.intake_id))
     tx.many("restart_item", rows)
     if later:
         tx.many("set_waiting_revision", later)
     tx.many("drop_other_bodies", [(row[0],) for row in rows])
     tx.many("insert_journal", journal)
+
+
+def _begins_waiting(pipelines: Mapping[str, Pipeline], ended: Ended) -> bool:
+    """Tell whether a newer revision waits, and the current one gives way to it."""
+    held = ended.held
+    if held.waiting_revision is None:
+        return False
+    workflow = _workflow(pipelines, ended.pipeline, ended.kind)
+    is_accepted = held.accepted_revision == held.revision
+    return workflow is None or workflow.gives_way(ended.state, ended.standing, is_accepted=is_accepted)
+
+
+def _first_in_turn(tx: Tx, pipelines: Mapping[str, Pipeline], due: Sequence[Ended]) -> dict[int, int]:
+    """Return, by item, the oldest revision that waits, where copies take turns; elsewhere the newest counts."""
+    in_turn = [
+        (each.held.id,) for each in due if getattr(_workflow(pipelines, each.pipeline, each.kind), "in_turn", False)
+    ]
+    return dict(tx.many("next_waiting", in_turn)) if in_turn else {}

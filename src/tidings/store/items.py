@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from operator import attrgetter
-from typing import Any
+from typing import Any, NamedTuple
 
 from tidings.model.item import PRIORITIES, Item, JournalRow, Lease, split_ref
 from tidings.model.pipeline import Pipeline
 from tidings.model.settlement import Settled, Settlement, Swept
-from tidings.store.adopting import begin_waiting
+from tidings.store.adopting import Ended, Held, begin_waiting
 from tidings.store.awaiting import FIRST, awaiting, wake_for, wake_late, wake_missed
 from tidings.store.database import Database, Row, Tx
 from tidings.store.effects import DELIVERY, trouble, write_effects
@@ -18,6 +18,23 @@ from tidings.store.steps import recall
 OLDEST_SHARE = 0.2
 LOST_LEASES_MAX = 3
 _ID_AND_TOKEN = attrgetter("id", "token")
+
+
+class Expired(NamedTuple):
+    """A lease that ran out, as the statement tells it."""
+
+    id: int
+    pipeline: str
+    kind: str
+    key: str
+    state: str
+    token: int
+    lost_leases: int
+    attempts: int
+
+    def journal_row(self, ended: str, error: str) -> tuple[Any, ...]:
+        """Return the journal's row of a loss."""
+        return (self.id, "swept", self.token, self.attempts, self.state, self.state, ended, error, None, None)
 
 
 class ItemStore:
@@ -117,7 +134,7 @@ class ItemStore:
             returned = _close(tx, ordered)
             held = ordered if len(returned) == len(ordered) else [s for s in ordered if s.id in returned]
             born = write_effects(tx, self._pipelines, held)
-            begin_waiting(tx, self._pipelines, _waiting(held, returned))
+            begin_waiting(tx, self._pipelines, _ended(held, returned))
             woken = wake_late(tx, self._pipelines, [s for s in await_others if s.id in returned])
             for name in dict.fromkeys(s.pipeline for s in held if s.accepts):
                 accepted = ((s.kind, s.key) for s in held if s.accepts and s.pipeline == name)
@@ -137,39 +154,42 @@ class ItemStore:
             expired = tx.all("expired_leases", limit=limit)
             if not expired:
                 return Swept()
-            returned = {r[0]: r for r in tx.many("sweep_lease", [(row[0], row[5]) for row in expired])}
-            mine = [row for row in expired if row[0] in returned]
-            tx.many(
-                "insert_journal",
-                [(i, "swept", t, a, s, s, "lost", "the lease expired", None, None) for i, _, _, _, s, t, _, a in mine],
-            )
-            # A newer revision that waits gets tries of its own, whatever the old one did to its workers.
-            poisoned = [row for row in mine if row[6] + 1 >= LOST_LEASES_MAX and returned[row[0]][1] is None]
+            seen = [Expired(*row) for row in expired]
+            swept = tx.many("sweep_lease", [(lease.id, lease.token) for lease in seen])
+            returned = {row[0]: Held(*row) for row in swept}
+            mine = [lease for lease in seen if lease.id in returned]
+            tx.many("insert_journal", [lease.journal_row("lost", "the lease expired") for lease in mine])
+            poisoned = [lease for lease in mine if self._is_poisoned(lease, returned[lease.id])]
             self._bury_poisoned(tx, poisoned)
-            begin_waiting(
-                tx,
-                self._pipelines,
-                [(i, p, k, s, *returned[i][1:]) for i, p, k, _, s, _, _, _ in mine if returned[i][1] is not None],
-            )
-        ambiguous = sum(1 for row in mine if row[2] == DELIVERY)
+            # The item goes on with the copy it was held with. A newer one begins only where the newest counts anyway,
+            # or where the held one has just been buried.
+            dead = {lease.id for lease in poisoned}
+            standings = ["dead" if lease.id in dead else "open" for lease in mine]
+            ended = [
+                Ended(lease.pipeline, lease.kind, lease.state, standing, returned[lease.id])
+                for lease, standing in zip(mine, standings, strict=True)
+            ]
+            begin_waiting(tx, self._pipelines, ended)
+        ambiguous = sum(1 for lease in mine if lease.kind == DELIVERY)
         self._on_work()
         return Swept(expired=len(mine), poisoned=len(poisoned), ambiguous=ambiguous)
 
-    def _bury_poisoned(self, tx: Tx, poisoned: list[Row]) -> None:
+    def _is_poisoned(self, lease: Expired, held: Held) -> bool:
+        """Tell whether an item has cost its last worker; a newer revision that replaces it gets tries of its own."""
+        if lease.lost_leases + 1 < LOST_LEASES_MAX:
+            return False
+        declared = self._pipelines.get(lease.pipeline)
+        workflow = declared.workflows.get(lease.kind) if declared else None
+        return held.waiting_revision is None or (workflow is not None and workflow.in_turn)
+
+    def _bury_poisoned(self, tx: Tx, poisoned: list[Expired]) -> None:
         if not poisoned:
             return
         error = f"the worker vanished {LOST_LEASES_MAX} times while working on this item"
-        buried = {
-            r[0] for r in tx.many("bury_item", [(i, t + 1, s, "poison", error) for i, _, _, _, s, t, _, _ in poisoned])
-        }
-        tx.many(
-            "insert_journal",
-            [
-                (i, "swept", t + 1, a, s, s, "dead", error, None, None)
-                for i, _, _, _, s, t, _, a in poisoned
-                if i in buried
-            ],
-        )
+        swept = [lease._replace(token=lease.token + 1) for lease in poisoned]
+        rows = tx.many("bury_item", [(lease.id, lease.token, lease.state, "poison", error) for lease in swept])
+        buried = {row[0] for row in rows}
+        tx.many("insert_journal", [lease.journal_row("dead", error) for lease in swept if lease.id in buried])
 
     def wake_missed(self) -> int:
         """Let those begin again that await somebody who was accepted at that very moment; some hundreds at a time."""
@@ -249,13 +269,14 @@ def _lookups(tx: Tx, asked: list[tuple[Any, ...]]) -> list[Row]:
     return rows
 
 
-def _close(tx: Tx, ordered: list[Settlement]) -> dict[int, Row]:
-    """Run the guarded update; return, for each item whose lease held, what waits for its settle."""
+def _close(tx: Tx, ordered: list[Settlement]) -> dict[int, Held | None]:
+    """Run the guarded update; return, for each item whose lease held, what may wait for its settle."""
     guarded = [_guarded(s) for s in ordered]
     if tx.changes_all(tx.prepare("settle_item", guarded)):
-        waiting = {row[0]: row for row in tx.all("waiting_revisions", first=ordered[0].id, last=ordered[-1].id)}
-        return {s.id: waiting.get(s.id, (s.id, None)) for s in ordered}
-    return {row[0]: row for row in tx.many("settle_item", guarded)}
+        rows = tx.all("waiting_revisions", first=ordered[0].id, last=ordered[-1].id)
+        waiting = {row[0]: Held(*row) for row in rows}
+        return {s.id: waiting.get(s.id) for s in ordered}
+    return {row[0]: Held(*row) for row in tx.many("settle_item", guarded)}
 
 
 def _guarded(s: Settlement) -> tuple[Any, ...]:
@@ -266,5 +287,6 @@ def _guarded(s: Settlement) -> tuple[Any, ...]:
     )  # fmt: skip
 
 
-def _waiting(held: list[Settlement], returned: dict[int, Row]) -> list[tuple[int, str, str, str, int, str, int, int]]:
-    return [(s.id, s.pipeline, s.kind, s.state, *returned[s.id][1:]) for s in held if returned[s.id][1] is not None]
+def _ended(settled: list[Settlement], returned: Mapping[int, Held | None]) -> list[Ended]:
+    found = [(s, returned[s.id]) for s in settled]
+    return [Ended(s.pipeline, s.kind, s.state, s.standing, held) for s, held in found if held is not None]

@@ -8,7 +8,7 @@ from tidings.model.byhand import perform_by_hand
 from tidings.model.errors import BadInput
 from tidings.model.item import Item, ref
 from tidings.model.pipeline import Pipeline
-from tidings.store.adopting import begin_waiting
+from tidings.store.adopting import Ended, Held, begin_waiting
 from tidings.store.awaiting import begin_again
 from tidings.store.database import Database, Row, Tx
 from tidings.store.links import replace_links
@@ -82,8 +82,8 @@ class Operations:
         if move.publishes:
             put_presentations(tx, pipeline, [(item.id, item.kind, item.key, item.revision, move.presentation)])
             tx.many("drop_other_bodies", [(item.id,)])
-        if rows[0][1] is not None:
-            begin_waiting(tx, self._pipelines, [(item.id, item.pipeline, item.kind, move.state, *rows[0][1:])])
+        ended = Ended(item.pipeline, item.kind, move.state, move.standing, Held(*rows[0]))
+        begin_waiting(tx, self._pipelines, [ended])
 
     def revive(
         self, *, item: int | None = None, pipeline: str | None = None, cause: str | None = None, actor: str

@@ -251,11 +251,11 @@ UPDATE items SET state = :state, standing = :standing, lane = :lane, attempts = 
     changed_at = tidings_now(),
     state_since = CASE WHEN :state = :state_before THEN state_since ELSE tidings_now() END
 WHERE id = :id AND lease_token = :token AND lease_until > tidings_now() AND state = :state_before
-RETURNING id, waiting_revision, fingerprint, priority, intake_id;
+RETURNING id, waiting_revision, fingerprint, priority, intake_id, revision, accepted_revision;
 
 -- name: waiting_revisions
 -- Few wait at any time: those whose item was leased when they came.
-SELECT id, waiting_revision, fingerprint, priority, intake_id FROM items
+SELECT id, waiting_revision, fingerprint, priority, intake_id, revision, accepted_revision FROM items
 WHERE waiting_revision IS NOT NULL AND id BETWEEN :first AND :last;
 
 -- name: replace_body
@@ -276,7 +276,7 @@ WHERE lease_until IS NOT NULL AND lease_until <= tidings_now() ORDER BY lease_un
 -- params: id token
 UPDATE items SET lease_owner = NULL, lease_until = NULL, lease_token = lease_token + 1, lost_leases = lost_leases + 1
 WHERE id = :id AND lease_token = :token AND lease_until <= tidings_now()
-RETURNING id, waiting_revision, fingerprint, priority, intake_id;
+RETURNING id, waiting_revision, fingerprint, priority, intake_id, revision, accepted_revision;
 
 -- name: bury_item
 -- params: id token state cause error
@@ -323,7 +323,7 @@ UPDATE items SET state = :state, standing = :standing, lane = :lane, due_at = :d
     accepted_revision = CASE WHEN :accepts = 1 THEN revision ELSE accepted_revision END,
     failing_since = :failing_since, changed_at = tidings_now(), state_since = tidings_now()
 WHERE id = :id AND lease_token = :token AND state = :state_before
-RETURNING id, waiting_revision, fingerprint, priority, intake_id;
+RETURNING id, waiting_revision, fingerprint, priority, intake_id, revision, accepted_revision;
 
 -- name: revive_item
 -- Due at once, from the state it stands in; its wait there begins anew.

@@ -193,7 +193,7 @@ FROM (SELECT tidings_now() AS now) c,
         :failing_since::bigint[], :accepts::bigint[], :advanced::bigint[])
         AS v (id, token, state_before, state, standing, lane, attempts, due_at, delay_ms, error, cause, failing_since, accepts, advanced)
 WHERE items.id = v.id AND lease_token = v.token AND lease_until > c.now AND items.state = v.state_before
-RETURNING items.id, waiting_revision, fingerprint, priority, intake_id;
+RETURNING items.id, waiting_revision, fingerprint, priority, intake_id, revision, accepted_revision;
 
 -- name: replace_body
 -- params: item revision body
@@ -210,7 +210,7 @@ JOIN journal j ON j.item = v.i AND j.token = v.t AND j.kind = 'attempt';
 UPDATE items SET lease_owner = NULL, lease_until = NULL, lease_token = lease_token + 1, lost_leases = lost_leases + 1
 FROM unnest(:id::bigint[], :token::bigint[]) AS v (i, t)
 WHERE items.id = v.i AND lease_token = v.t AND lease_until <= tidings_now()
-RETURNING items.id, waiting_revision, fingerprint, priority, intake_id;
+RETURNING items.id, waiting_revision, fingerprint, priority, intake_id, revision, accepted_revision;
 
 -- name: bury_item
 -- params: id token state cause error
@@ -236,7 +236,7 @@ FROM unnest(:id::bigint[], :token::bigint[], :state_before::text[], :state::text
     :due_at::bigint[], :error::text[], :cause::text[], :accepts::bigint[], :failing_since::bigint[])
     AS v (id, token, state_before, state, standing, lane, due_at, error, cause, accepts, failing_since)
 WHERE items.id = v.id AND lease_token = v.token AND items.state = v.state_before
-RETURNING items.id, waiting_revision, fingerprint, priority, intake_id;
+RETURNING items.id, waiting_revision, fingerprint, priority, intake_id, revision, accepted_revision;
 
 -- name: revive_item
 -- params: id token lane
