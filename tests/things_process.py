@@ -1,17 +1,20 @@
 """A real process over the example pipeline, to be raced and killed: `python -m tests.things_process ROLE URL [NUMBER]`.
 
 `update` appends a share of the findings in pages, trimming as it goes, and names what was acknowledged;
-`work` merges and processes until it is told to stop; `ahead` does, and runs new things before they are born.
+`work` merges and processes until it is told to stop; `ahead` does, and runs new things before they are born;
+`rewrite` gives a share of the things new texts, again and again: the full text index never rests.
 """
 
 from __future__ import annotations
 
 import asyncio
+import itertools
 import signal
 import sys
+from functools import partial
 
 from tests.example import pipeline, thing
-from tidings.app import App, run_loops
+from tidings.app import App, Loop, run_loops
 from tidings.process.worker import LANES, Lane
 from tidings.wiring import Wiring
 
@@ -26,6 +29,19 @@ async def update(app: App, first: int, count: int) -> None:
         await app.executor.write(app.store.intake.trim, "example")
         await app.executor.write(app.store.intake.append, "example", page)
         sys.stdout.write("".join(f"{finding.key}\n" for finding in page))
+        sys.stdout.flush()
+
+
+async def rewrite(app: App, first: int, count: int, stop: asyncio.Event) -> None:
+    """Append `count` things with new texts, in small pages with room between them, until told to stop."""
+    for turn in itertools.count():
+        page = [thing(f"k{number}", f"turn {turn} " * 20) for number in range(first, first + count)]
+        await app.executor.write(app.store.intake.append, "example", page)
+        while await app.executor.read(app.store.intake.unmerged, "example"):
+            if stop.is_set():
+                return
+            await asyncio.sleep(0.02)
+        sys.stdout.write(f"turn {turn}\n")
         sys.stdout.flush()
 
 
@@ -48,8 +64,11 @@ async def main(role: str, url: str, first: int, count: int) -> None:
         sys.stdout.flush()
         if role == "update":
             await update(app, first, count)
-        else:
-            await run_loops([app.worker().run, app.sweeper.run, app.listen], stop)
+            return
+        loops: list[Loop] = [app.worker().run, app.sweeper.run, app.listen]
+        if role == "rewrite":
+            loops.append(partial(rewrite, app, first, count))
+        await run_loops(loops, stop)
 
 
 if __name__ == "__main__":

@@ -7,20 +7,18 @@ import contextlib
 import os
 import random
 import signal
-import sys
 from collections import Counter
-from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
-from pathlib import Path
+from collections.abc import Callable
 
 import pytest
 from tests.example import pipeline, thing
+from tests.things import started
+from tests.things import until as wait_until
 
 from tidings.store.database import Database, connect
 from tidings.store.migrate import migrate
 from tidings.store.store import Store, open_store
 
-ROOT = Path(__file__).resolve().parents[2]
 FULL = os.environ.get("TIDINGS_STORM") == "full"
 RACE_ITEMS = 5_000 if FULL else 1_000
 STORM_ITEMS, STORM_KILLS, STORM_WORKERS = (5_000, 100, 4) if FULL else (2_000, 24, 3)
@@ -30,63 +28,9 @@ SECONDS_MAX = 900 if FULL else 150
 pytestmark = pytest.mark.slow
 
 
-class Process:
-    """One process of `tests.things_process`."""
-
-    def __init__(self, process: asyncio.subprocess.Process) -> None:
-        self._process = process
-        self.owner = ""
-        self.said: list[str] = []
-        self._reading = asyncio.create_task(self._read())
-
-    async def _read(self) -> None:
-        assert self._process.stdout is not None
-        async for line in self._process.stdout:
-            text = line.decode().strip()
-            if text.startswith("ready "):
-                self.owner = text.removeprefix("ready ")
-            else:
-                self.said.append(text)
-
-    @property
-    def is_alive(self) -> bool:
-        return self._process.returncode is None
-
-    def send(self, number: signal.Signals) -> None:
-        with contextlib.suppress(ProcessLookupError):
-            self._process.send_signal(number)
-
-    async def ended(self) -> int:
-        code = await self._process.wait()
-        await self._reading
-        return code
-
-
-@asynccontextmanager
-async def started(*words: str) -> AsyncIterator[Process]:
-    process = Process(
-        await asyncio.create_subprocess_exec(
-            sys.executable,
-            "-m",
-            "tests.things_process",
-            *words,
-            cwd=ROOT,
-            env={**os.environ, "PYTHONPATH": f"{ROOT / 'src'}"},
-            stdout=asyncio.subprocess.PIPE,
-        )
-    )
-    try:
-        yield process
-    finally:
-        process.send(signal.SIGKILL)
-        await process.ended()
-
-
-async def until(holds: Callable[[], bool], seconds: float = SECONDS_MAX) -> None:
-    """Wait for a condition."""
-    async with asyncio.timeout(seconds):
-        while not holds():  # noqa: ASYNC110  # the fact is in the database
-            await asyncio.sleep(0.05)
+async def until(holds: Callable[[], bool]) -> None:
+    """Wait for a condition, as long as a storm may take."""
+    await wait_until(holds, SECONDS_MAX)
 
 
 def store_of(url: str) -> tuple[Database, Store]:

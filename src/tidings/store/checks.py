@@ -73,16 +73,14 @@ def _vet_file(file: Path) -> list[str]:
         raise StoreUnavailable(f"{file.name} is no file; name a file in database_url")
     if not file.stat().st_size:
         return _vet_empty(file)
-    connection = open_read_only(file)
-    try:
-        with translated(str(file)):
-            _refuse_damage(connection, file, "quick_check")
+    with translated(str(file)):
+        _refuse_damage(file, "quick_check")
+        with _snapshot(file) as connection:
             _refuse_other_schema(connection, file)
-            if not _left_behind(connection):
-                return []
-            _refuse_damage(connection, file, "integrity_check")
-    finally:
-        connection.close()
+            was_left_behind = _left_behind(connection)
+        if not was_left_behind:
+            return []
+        _refuse_damage(file, "integrity_check")
     return [f"{file.name} was not closed cleanly the last time; it was checked in full and is sound"]
 
 
@@ -104,13 +102,42 @@ def open_read_only(file: Path) -> apsw.Connection:
     return connection
 
 
-def _refuse_damage(connection: apsw.Connection, file: Path, check: str) -> None:
-    found = [str(row[0]) for row in connection.execute(f"PRAGMA {check}(1)")]
-    if found != ["ok"]:
+def _refuse_damage(file: Path, check: str) -> None:
+    """Refuse a file only if two looks, each through a connection of its own, find damage.
+
+    Full text (FTS5) remembers in its connection which segments the index had, and its part of the check does not ask
+    whether that still holds. A second check through the same connection, in a newer snapshot, compares the segments of
+    then with the rows of now: "checksum mismatch" in a sound file, whenever another process wrote in between.
+    """
+    if _damage(file, check) is None:
+        return
+    damage = _damage(file, check)
+    if damage is not None:
         raise StoreUnavailable(
-            f"{file.name} is damaged ({found[0].splitlines()[-1]}); nothing was written. Move it away and bring back "
+            f"{file.name} is damaged ({damage}); nothing was written. Move it away and bring back "
             "the last backup: tidings restore BACKUP"
         )
+
+
+def _damage(file: Path, check: str) -> str | None:
+    """Look at one snapshot of the file; return what is wrong with it."""
+    try:
+        with _snapshot(file) as connection:
+            found = [str(row[0]) for row in connection.execute(f"PRAGMA {check}(1)")]
+    except (apsw.CorruptError, apsw.NotADBError) as error:
+        return str(error)
+    return None if found == ["ok"] else found[0].splitlines()[-1]
+
+
+@contextmanager
+def _snapshot(file: Path) -> Iterator[apsw.Connection]:
+    """Read one snapshot through a connection that nothing was read through before."""
+    connection = open_read_only(file)
+    try:
+        connection.execute("BEGIN")
+        yield connection
+    finally:
+        connection.close()
 
 
 def _refuse_other_schema(connection: apsw.Connection, file: Path) -> None:
