@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import re
+import shutil
 import signal
 import site
 import subprocess
@@ -15,6 +18,9 @@ import pytest
 from tests.acceptance.test_demo import EXPECTED
 from tests.shell import ROOT, clean_environment, fetched, started
 
+OLD_PIP = "23.2.1"
+"""What Python 3.11 brings along; later ones read the name of an extra however it is spelled."""
+UNREACHABLE = re.compile(r"Failed to establish|Connection (refused|aborted|broken)|No matching distribution|timed out")
 PAGES = ("/", "/dead-letters", "/workflows/hacker_news", "/docs", "/openapi.json", "/search?q=lamp", "/metrics")
 
 
@@ -38,6 +44,39 @@ def installed(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     # A folder named in a .pth file is searched, but .pth files inside it are not read: the checkout stays out.
     packages = next((folder / "lib").glob("python*/site-packages"))
     (packages / "dependencies.pth").write_text("\n".join(site.getsitepackages()) + "\n")
+    return folder / "bin"
+
+
+@pytest.fixture(scope="module")
+def installed_by_old_pip(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of programs of an environment that a pip of 2023 filled from the package registry."""
+    folder = tmp_path_factory.mktemp("old-pip")
+    venv.create(folder, with_pip=False)
+    pip = [sys.executable, "-m", "pip", "--disable-pip-version-check", "install", "-q", "--target", str(folder / "pip")]
+    _from_registry([*pip, f"pip=={OLD_PIP}"], dict(os.environ))
+    # Compiling what is installed takes longer than installing it, and is not what is tested.
+    command = [str(folder / "bin" / "python"), "-m", "pip", "--disable-pip-version-check", "install", "--no-compile"]
+    said = _from_registry([*command, str(wheel)], {**os.environ, "PYTHONPATH": str(folder / "pip")})
+    assert "Successfully installed" in said
+    return folder / "bin"
+
+
+def _from_registry(command: list[str], environment: dict[str, str]) -> str:
+    """Install something; a laptop without a network skips, CI must have one."""
+    ended = subprocess.run(command, env=environment, capture_output=True, text=True)
+    if ended.returncode and UNREACHABLE.search(ended.stderr) and not os.environ.get("CI"):
+        pytest.skip("the package registry cannot be reached; in CI this fails")
+    assert ended.returncode == 0, ended.stdout + ended.stderr
+    return ended.stdout
+
+
+@pytest.fixture(scope="module")
+def incomplete(installed: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of programs of an environment where one of the page parser's modules cannot be imported."""
+    folder = tmp_path_factory.mktemp("incomplete") / "env"
+    shutil.copytree(installed.parent, folder, symlinks=True)
+    packages = next((folder / "lib").glob("python*/site-packages"))
+    (packages / "lxml_html_clean.py").write_text("raise ImportError('no cleaner is installed')\n")
     return folder / "bin"
 
 
@@ -95,3 +134,37 @@ def test_a_configuration_is_written_and_checked_from_the_wheel(installed: Path, 
             command, cwd=tmp_path, env=without_checkout(tmp_path / "temporary"), capture_output=True, text=True
         )
         assert ended.returncode == 0, ended.stdout + ended.stderr
+
+
+ARTICLE = "<html><body><article><p>%s</p></article></body></html>" % (
+    "The quick brown fox jumps over the lazy dog. " * 9
+)
+
+
+def ran(programs: Path, folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    command = [str(programs / "python"), "-m", "tidings", *arguments]
+    environment = without_checkout(folder / "temporary")
+    return subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, timeout=120)
+
+
+@pytest.mark.slow
+def test_an_old_pip_installs_everything_that_reading_a_page_takes(installed_by_old_pip: Path, tmp_path: Path) -> None:
+    (tmp_path / "page.html").write_text(ARTICLE)
+    ended = ran(installed_by_old_pip, tmp_path, "try", "extract", "page.html", "--json")
+    assert ended.returncode == 0, ended.stderr
+    assert "quick brown fox" in msgspec.json.decode(ended.stdout)["text"]
+
+
+def test_where_pages_cannot_be_read_every_command_says_why_and_ends(incomplete: Path, tmp_path: Path) -> None:
+    (tmp_path / "page.html").write_text(ARTICLE)
+    for arguments in (("try", "extract", "page.html"), ("demo", "--once"), ("demo", "--port", "0")):
+        ended = ran(incomplete, tmp_path, *arguments)
+        assert ended.returncode in (1, 2), arguments
+        assert "page parser cannot start" in ended.stderr
+        assert "ImportError: lxml.html.clean" in ended.stderr
+        assert "memory" not in ended.stderr
+    doctor = ran(incomplete, tmp_path, "doctor", "--offline", "--json")
+    assert doctor.returncode == 1
+    checks = {check["what"]: check for check in msgspec.json.decode(doctor.stdout)["checks"]}
+    assert checks["page parser"]["standing"] == "broken"
+    assert "lxml_html_clean" in checks["page parser"]["message"]

@@ -23,6 +23,7 @@ from tidings.config import PREFIX, Settings, pipeline_modules
 from tidings.model.errors import TidingsError
 from tidings.model.web import Response
 from tidings.net.client import Limits, Web
+from tidings.process.extract import Extractor
 from tidings.publish.apprise import Apprise
 from tidings.publish.discord import Discord
 from tidings.store.checks import has_token, vet
@@ -50,9 +51,10 @@ def doctor(
     offline: Annotated[bool, typer.Option("--offline", help="Leave out what needs the network.")] = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Check everything and say what to fix. Configuration, database, clock, sources, AI endpoint, channels."""
+    """Check everything and say what to fix. Configuration, database, page parser, clock, sources, AI, channels."""
     settings = settings_from(config)
     checks = [*_check_configuration(settings), *_check_database(settings), *_missing_secrets(settings)]
+    checks.append(asyncio.run(_try_extractor()))
     if not offline:
         checks += asyncio.run(_check_others(settings))
     broken = [check for check in checks if check.standing == "broken"]
@@ -124,6 +126,16 @@ def _look_around(file: Path) -> Iterator[Check]:
         yield Check("disk", "advice", f"{free}, less than {FREE_SHARE_MIN:.0%}; make room before it is full")
     else:
         yield Check("disk", "ok", free)
+
+
+async def _try_extractor() -> Check:
+    """Read a small page as the pipelines do, in a child process with its limits."""
+    try:
+        async with Extractor() as extractor:
+            await extractor.check()
+    except TidingsError as error:
+        return Check("page parser", "broken", str(error))
+    return Check("page parser", "ok", "it reads a small page")
 
 
 def _missing_secrets(settings: Settings) -> Iterator[Check]:

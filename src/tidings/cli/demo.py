@@ -105,6 +105,8 @@ async def _run(keep: Path | None, port: int, *, once: bool, quiet: bool) -> dict
             if keep is not None:
                 write_config(folder / DEFAULT_FILE, world.settings(database_url))
             async with App(wiring_of(world, database_url)) as app:
+                # Two of the pipelines read pages. Where that cannot work, nothing would ever be finished.
+                await app.extractor.check()
                 if not once:
                     await _live(app, world, port, keep, stop)
                     return None

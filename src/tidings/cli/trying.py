@@ -104,13 +104,6 @@ class Bench:
             answer = await self._judge(question, await self._readable(material))
         return {**answer, "ms": round((time.perf_counter() - started) * 1000, 2)}
 
-    async def warm_up(self, children: int) -> None:
-        """Start the children that read pages, so that no page pays for it."""
-        page = b"<html><body><p>%s</p></body></html>" % (
-            b"This page is long enough to have a language of its own. " * 4
-        )
-        await asyncio.gather(*(self.extractor.extract(page, NOWHERE) for _ in range(children)))
-
     async def _readable(self, material: Material) -> Material:
         if material.html is None:
             return material
@@ -145,7 +138,7 @@ async def _bench(settings: Settings, children: int, question: str) -> AsyncItera
         endpoint = Endpoint(web, base_url=ai.base_url, model=ai.model, api_key=ai.api_key, clock=clock) if ai else None
         bench = Bench(web, extractor, Enricher(MemoryLedger(), endpoint=endpoint, terms=ai.terms if ai else None))
         if question == "extract":
-            await bench.warm_up(children)
+            await extractor.check()  # No page pays for the start of the children.
         yield bench
 
 

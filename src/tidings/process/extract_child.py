@@ -55,6 +55,8 @@ def main(parent: int, memory_bytes: int) -> None:
         extract, failure = None, None
         try:
             extract = extract_page(job.html, job.url, job.max_chars, job.charset)
+        except ImportError:
+            raise  # No page's fault: something is not installed. The parent reads the traceback.
         except Exception as error:  # noqa: BLE001 - a page can raise anything the parsers know
             failure = type(error).__name__
         crowded = _peak_bytes() > 0.8 * memory_bytes
