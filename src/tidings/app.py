@@ -116,6 +116,7 @@ class App:
             owner=self.owner,
             now_ms=self.store.ledgers.now_ms,
             metrics=self.metrics,
+            turn_seconds=wiring.turn_seconds,
         )
         self.sweeper = Sweeper(
             items=self.store.items,

@@ -12,6 +12,7 @@ from pydantic import BaseModel, SecretStr
 
 from tidings import __version__
 from tidings.config import Settings, pipeline_modules
+from tidings.discover.poller import TURN_SECONDS
 from tidings.model.errors import BadInput, Misconfigured
 from tidings.model.pipeline import Pipeline
 from tidings.model.publication import Route
@@ -64,6 +65,7 @@ class Wiring:
     ai: AiSpec | None = None
     lanes: Mapping[str, Lane] = field(default_factory=lambda: dict(LANES))
     lease_seconds: float = 900.0
+    turn_seconds: float = TURN_SECONDS
     dead_letter_days: float = 30.0
     intake_days: float = 7.0
     journal_days: float = 90.0

@@ -26,7 +26,7 @@ from tidings.sample.serving import StandIn
 KILLS = 12
 ROUNDS = 24
 LEASE_SECONDS = 5
-TURN_SECONDS = 300
+TURN_SECONDS = 10
 """How long a killed process keeps its turn at a source."""
 TIMES = ("processed_at",)
 

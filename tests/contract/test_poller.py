@@ -13,7 +13,7 @@ from tests import example
 from tests.engine import Engine
 from tests.example import ThingSource, thing
 
-from tidings.discover.poller import LEASE_SECONDS, seconds_until_due
+from tidings.discover.poller import seconds_until_due
 from tidings.model.contracts import Kit
 from tidings.model.errors import BadInput, Misconfigured, Permanent, SlowDown, Transient
 from tidings.model.item import Rejected
@@ -210,7 +210,7 @@ async def test_a_poller_that_lost_its_turn_appends_no_more(database_url: str) ->
     """Its lease ran out while a page was awaited; another one asks now, and two must not move one cursor."""
     pages = [a_page("a", cursor=1), a_page("b", cursor=2), a_page("c", cursor=3), a_page("d", cursor=4)]
     slow, heir = SteppedSource(pages), ThingSource(all_pages=[a_page("h", cursor=100, mark="m")])
-    async with Engine(database_url, [example.pipeline(slow)]) as one, Engine(
+    async with Engine(database_url, [example.pipeline(slow)], turn_seconds=300) as one, Engine(
         database_url, [example.pipeline(heir)]
     ) as two:  # fmt: skip
         asking = asyncio.create_task(ask(one))
@@ -218,7 +218,7 @@ async def test_a_poller_that_lost_its_turn_appends_no_more(database_url: str) ->
         slow.steps.release()
         await until(lambda: one.store.intake.unmerged("example") == 1)
         for engine in (one, two):
-            engine.advance_clock(seconds=LEASE_SECONDS + 1)
+            engine.advance_clock(seconds=301)
         assert (await ask(two)).new == 1
         slow.steps.release()
         slow.steps.release()
@@ -228,6 +228,37 @@ async def test_a_poller_that_lost_its_turn_appends_no_more(database_url: str) ->
         assert two.store.intake.cursor(SOURCE) == (100, "m", True)
         (row,) = two.store.schedules.all()
         assert row.failures == 0
+
+
+async def test_a_run_longer_than_its_turn_keeps_it(database_url: str) -> None:
+    slow = SteppedSource([a_page("a")])
+    async with Engine(database_url, [example.pipeline(slow)], turn_seconds=0.5) as engine:
+        asking = asyncio.create_task(ask(engine))
+        await slow.asked.wait()
+        first = engine.store.schedules.all()[0].lease_until or 0
+        await until(lambda: (engine.store.schedules.all()[0].lease_until or 0) > first + 1_000)
+        slow.steps.release()
+        assert (await asking).error is None
+
+        assert engine.store.schedules.all()[0].lease_until is None
+
+
+async def test_a_run_ends_where_its_turn_is_lost(database_url: str) -> None:
+    """It still waits for its first page when another poller has the source; nobody needs that page any more."""
+    slow, heir = SteppedSource([a_page("a", cursor=1)]), ThingSource(all_pages=[a_page("h", cursor=100)])
+    async with Engine(database_url, [example.pipeline(slow)], turn_seconds=5) as one, Engine(
+        database_url, [example.pipeline(heir)]
+    ) as two:  # fmt: skip
+        asking = asyncio.create_task(ask(one))
+        await slow.asked.wait()
+        for engine in (one, two):
+            engine.advance_clock(seconds=6)
+        assert (await ask(two)).new == 1
+        async with asyncio.timeout(15):
+            view = await asking
+
+        assert "another poller" in (view.error or "")
+        assert two.store.intake.cursor(SOURCE)[0] == 100
 
 
 async def test_a_paused_source_is_not_asked(database_url: str) -> None:

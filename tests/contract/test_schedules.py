@@ -52,9 +52,9 @@ def test_a_turn_lost_to_its_lease_writes_no_schedule(ground: Ground) -> None:
     assert late is not None
     assert schedules.beat(late, 60)
     ground.advance(seconds=61)
-    assert not schedules.beat(late, 60)
     heir = schedules.claim(SOURCE, "heir", 60)
     assert heir is not None
+    assert not schedules.beat(late, 60)
 
     schedules.close(late, run(error="slow"), next_in_seconds=9999)
 
@@ -64,6 +64,48 @@ def test_a_turn_lost_to_its_lease_writes_no_schedule(ground: Ground) -> None:
     schedules.close(heir, run(new=1), next_in_seconds=60)
     (row,) = schedules.all()
     assert (row.lease_until, row.last_new_at is not None) == (None, True)
+
+
+def test_a_turn_that_ran_out_and_nobody_took_is_still_its_holders(ground: Ground) -> None:
+    schedules = ground.store.schedules
+    schedules.declare(SOURCE, "example")
+    turn = schedules.claim(SOURCE, "me", 10)
+    assert turn is not None
+    ground.advance(seconds=11)
+    assert schedules.holding(SOURCE) is None
+
+    assert schedules.beat(turn, 10)
+    assert schedules.claim(SOURCE, "other", 10) is None
+    schedules.close(turn, run(), next_in_seconds=60)
+    assert not schedules.beat(turn, 10), "what was closed cannot be prolonged"
+
+
+def test_what_is_written_by_the_right_of_a_turn_is_not_written_without_it(ground: Ground) -> None:
+    schedules = ground.store.schedules
+    schedules.declare(SOURCE, "example")
+    turn = schedules.claim(SOURCE, "late", 10)
+    assert turn is not None
+    ground.advance(seconds=11)
+    assert schedules.claim(SOURCE, "heir", 10) is not None
+
+    with schedules.keeping(turn, 10) as is_ours:
+        assert not is_ours
+
+
+def test_it_is_known_since_when_a_source_is_asked(ground: Ground) -> None:
+    schedules = ground.store.schedules
+    schedules.declare(SOURCE, "example")
+    assert schedules.holding(SOURCE) is None
+    before = ground.now_ms()
+    turn = schedules.claim(SOURCE, "me", 10)
+    assert turn is not None
+    ground.advance(seconds=8)
+    assert schedules.beat(turn, 10)
+
+    holding = schedules.holding(SOURCE)
+    assert holding is not None
+    assert before <= (holding.since or 0) <= holding.now - 8_000
+    assert holding.now + 9_000 < holding.until <= holding.now + 10_000
 
 
 def test_failures_are_counted_in_a_row(ground: Ground) -> None:

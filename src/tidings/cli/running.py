@@ -6,6 +6,7 @@ import asyncio
 import logging
 import sys
 from collections.abc import Callable, Coroutine
+from datetime import UTC, datetime
 from typing import Annotated, Any
 
 import typer
@@ -192,13 +193,30 @@ async def _ask(app: App, source: Source, options: dict[str, int]) -> list[RunVie
         while not runs or (options and runs[-1].pages >= PAGES_MAX and runs[-1].error is None):
             run = await app.poller.ask(source.name, force=True, options=options, on_page=show)
             if run is None:
-                raise SystemExit(_busy(source.name))
+                raise SystemExit(f"tidings: {await app.executor.read(_why_not, app, source.name)}")
             runs.append(run)
     return runs
 
 
-def _busy(name: str) -> str:
-    return f"tidings: {name} is paused, or being asked by another process right now"
+def _why_not(app: App, name: str) -> str:
+    """Say why a source cannot be asked now: it is paused, or somebody else asks it."""
+    pipeline = next(p.name for p in app.pipelines.values() for s in p.sources if s.name == name)
+    paused = app.store.ledgers.pauses()
+    for kind, part in (("source", name), ("pipeline", pipeline)):
+        if (reason := paused.get(f"{kind}:{part}")) is not None:
+            return f"the {kind} {part} is paused ({reason}); `tidings resume --{kind} {part}` lets it go on"
+    holding = app.store.schedules.holding(name)
+    if holding is None:
+        return f"{name} was being asked by another process until just now; try again"
+    since = "" if holding.since is None else f" since {_clock(holding.since)}"
+    return (
+        f"{name} is being asked by another process{since}; its turn lasts until {_clock(holding.until)} "
+        "and is renewed while that process lives"
+    )
+
+
+def _clock(ms: int) -> str:
+    return datetime.fromtimestamp(ms / 1000, UTC).strftime("%H:%M:%S UTC")
 
 
 def _show_runs(runs: list[RunView]) -> None:

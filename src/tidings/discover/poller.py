@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Coroutine, Mapping
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any, Protocol
@@ -19,7 +20,10 @@ from tidings.model.views import RunView
 from tidings.watch.logs import Seldom, event
 from tidings.watch.metrics import Metrics
 
-LEASE_SECONDS = 300.0
+TURN_SECONDS = 10.0
+"""What a killed poller costs its sources; renewed while a run goes on."""
+BEAT_SHARE = 0.3
+BEAT_AGAIN_SECONDS = 1.0
 BACKOFF_BASE_SECONDS = 30.0
 BACKOFF_CAP_SECONDS = 6 * 3600.0
 PAGES_MAX = 10_000
@@ -56,6 +60,10 @@ class Schedules(Protocol):
 
     def beat(self, turn: Any, lease_seconds: float) -> bool:
         """Prolong a turn."""
+        ...
+
+    def keeping(self, turn: Any, lease_seconds: float) -> AbstractContextManager[bool]:
+        """Prolong a turn in the transaction of what is written by its right; False where it was lost."""
         ...
 
     def close(self, turn: Any, run: RunView, *, next_in_seconds: float) -> None:
@@ -98,6 +106,8 @@ class _Asking:
     turn: Turn
     on_page: OnPage
     tally: _Tally = field(default_factory=_Tally)
+    is_lost: bool = False
+    """Another poller has the turn."""
 
 
 class Poller:
@@ -115,6 +125,7 @@ class Poller:
         now_ms: Callable[[], int],
         rng: random.Random | None = None,
         metrics: Metrics | None = None,
+        turn_seconds: float = TURN_SECONDS,
     ) -> None:
         self._pipelines = pipelines
         self._schedules = schedules
@@ -125,6 +136,7 @@ class Poller:
         self._now_ms = now_ms
         self._rng = rng or random.Random()
         self._metrics = metrics
+        self._turn_seconds = turn_seconds
         self._sources = {s.name: (p, s) for p in pipelines.values() for s in p.sources}
         self._seldom = Seldom()
 
@@ -169,7 +181,7 @@ class Poller:
     ) -> RunView | None:
         """Ask one source now if it is due (or forced) and nobody else does; return the run's record."""
         pipeline, source = self._sources[name]
-        turn = await self._executor.write(self._schedules.claim, name, self._owner, LEASE_SECONDS, force=force)
+        turn = await self._executor.write(self._schedules.claim, name, self._owner, self._turn_seconds, force=force)
         if turn is None:
             return None
         started_at = await self._executor.read(self._now_ms)
@@ -178,8 +190,7 @@ class Poller:
         error: str | None = None
         wait: float | None = None
         try:
-            tally.trimmed = await self._executor.write(self._intake.trim, pipeline.name)
-            await self._read_pages(asking, started_at, options or {})
+            await self._beating(asking, self._look(asking, started_at, options or {}))
         except asyncio.CancelledError:
             # Being stopped is nobody's failure: the source is due again at once.
             await self._executor.write(self._schedules.give_back, turn, self._view(name, started_at, tally, "stopped"))
@@ -201,6 +212,39 @@ class Poller:
         await self._close(source, turn, view, next_in)
         return view
 
+    async def _beating(self, asking: _Asking, work: Coroutine[Any, Any, None]) -> None:
+        """Keep the turn while the work goes on; the work ends where the turn is lost."""
+        working = asyncio.create_task(work)
+        beating = asyncio.create_task(self._beat(asking, working))
+        try:
+            await working
+        except asyncio.CancelledError:
+            if asking.is_lost:
+                raise _lost(asking) from None
+            raise
+        finally:
+            beating.cancel()
+
+    async def _beat(self, asking: _Asking, working: asyncio.Task[None]) -> None:
+        pause = self._turn_seconds * BEAT_SHARE
+        while True:
+            await asyncio.sleep(pause)
+            try:
+                is_ours = await self._executor.write(self._schedules.beat, asking.turn, self._turn_seconds)
+            except Exception as error:  # noqa: BLE001  # while nobody else takes the turn it stays ours
+                self._seldom.event("turn not renewed", source=asking.source.name, error=str(error))
+                pause = min(BEAT_AGAIN_SECONDS, pause)
+                continue
+            if not is_ours:
+                asking.is_lost = True
+                working.cancel()
+                return
+            pause = self._turn_seconds * BEAT_SHARE
+
+    async def _look(self, asking: _Asking, now_ms: int, options: Mapping[str, Any]) -> None:
+        asking.tally.trimmed = await self._executor.write(self._intake.trim, asking.pipeline.name)
+        await self._read_pages(asking, now_ms, options)
+
     async def _read_pages(self, asking: _Asking, now_ms: int, options: Mapping[str, Any]) -> None:
         """Append page by page; the last one is held back a moment so that the mark commits with it."""
         source, tally = asking.source, asking.tally
@@ -211,7 +255,6 @@ class Poller:
         try:
             async for page in source.pages(run, self._kit):
                 if held is not None:
-                    await self._keep_turn(asking)
                     await self._append(asking, held)
                 held = page
                 new_mark = page.mark if page.mark is not None else new_mark
@@ -225,25 +268,11 @@ class Poller:
             if held is not None:
                 await self._append(asking, held)
             raise
-        await self._keep_turn(asking)
         await self._append(asking, held or Page(()), mark=new_mark, completes=not options)
-
-    async def _keep_turn(self, asking: _Asking) -> None:
-        """Prolong the turn before a page is written: two pollers must not move one cursor."""
-        if not await self._executor.write(self._schedules.beat, asking.turn, LEASE_SECONDS):
-            raise _TurnLost(f"{asking.source.name} took so long that another poller has its turn now")
 
     async def _append(self, asking: _Asking, page: Page, mark: Any = None, completes: bool = False) -> None:
         source, tally = asking.source.name, asking.tally
-        appended = await self._executor.write(
-            self._intake.append,
-            asking.pipeline.name,
-            page.findings,
-            source=source,
-            cursor=page.cursor,
-            mark=mark,
-            completes=completes,
-        )
+        appended = await self._executor.write(self._keep, asking, page, mark, completes)
         tally.pages += 1
         tally.found += len(page.findings)
         tally.appended += appended
@@ -254,6 +283,20 @@ class Poller:
         for rejected in page.rejected[:20]:
             event("entry rejected", source=source, line=rejected.line, reason=rejected.reason)
         asking.on_page(page)
+
+    def _keep(self, asking: _Asking, page: Page, mark: Any, completes: bool) -> Appended:
+        """Write a page by the right of the turn, in one transaction: two pollers must not move one cursor."""
+        with self._schedules.keeping(asking.turn, self._turn_seconds) as is_ours:
+            if not is_ours:
+                raise _lost(asking)
+            return self._intake.append(
+                asking.pipeline.name,
+                page.findings,
+                source=asking.source.name,
+                cursor=page.cursor,
+                mark=mark,
+                completes=completes,
+            )
 
     def _view(self, name: str, started_at: int, tally: _Tally, error: str | None) -> RunView:
         return RunView(
@@ -301,6 +344,10 @@ class Poller:
         backoff = min(BACKOFF_CAP_SECONDS, BACKOFF_BASE_SECONDS * 2.0 ** min(failures, 20))
         backoff *= 1 + 0.2 * self._rng.uniform(-1, 1)
         return max(backoff, wait or 0.0)
+
+
+def _lost(asking: _Asking) -> _TurnLost:
+    return _TurnLost(f"{asking.source.name} took so long that another poller has its turn now")
 
 
 def _asked_wait(failure: TidingsError) -> float | None:

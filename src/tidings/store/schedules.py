@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -35,6 +37,14 @@ class ScheduleRow:
     last_error: str | None
 
 
+class Holding(NamedTuple):
+    """Who asks a source now, as far as its turn tells; times by the database's clock."""
+
+    since: int | None
+    until: int
+    now: int
+
+
 class ScheduleStore:
     """Schedules and run records."""
 
@@ -59,12 +69,22 @@ class ScheduleStore:
         return Turn(source, row[0], row[1], run[0])
 
     def beat(self, turn: Turn, lease_seconds: float) -> bool:
-        """Prolong a turn; False where it was lost."""
+        """Prolong a turn; False where it was lost. One that ran out and that nobody took is its holder's yet."""
+        with self.keeping(turn, lease_seconds) as is_ours:
+            return is_ours
+
+    @contextmanager
+    def keeping(self, turn: Turn, lease_seconds: float) -> Iterator[bool]:
+        """Prolong a turn in the transaction of what is written by its right; False where it was lost."""
         with self._database.transaction() as tx:
-            return (
-                tx.one("beat_schedule", source=turn.source, token=turn.token, lease_ms=round(lease_seconds * 1000))
-                is not None
-            )
+            asked = {"source": turn.source, "token": turn.token, "lease_ms": round(lease_seconds * 1000)}
+            yield tx.one("beat_schedule", **asked) is not None
+
+    def holding(self, source: str) -> Holding | None:
+        """Tell since when somebody asks a source, and until when at least; None where nobody does."""
+        with self._database.reading() as tx:
+            row = tx.one("schedule_holding", source=source)
+        return None if row is None else Holding(*row)
 
     def close(self, turn: Turn, run: RunView, *, next_in_seconds: float) -> None:
         """End a turn and its run record."""

@@ -553,8 +553,14 @@ WHERE source = :source AND (next_at <= tidings_now() OR :force = 1)
 RETURNING lease_token, failures;
 
 -- name: beat_schedule
+-- Whoever takes a turn bumps its token: one that ran out and was not taken is still its holder's.
 UPDATE schedules SET lease_until = tidings_now() + :lease_ms
-WHERE source = :source AND lease_token = :token AND lease_until > tidings_now() RETURNING source;
+WHERE source = :source AND lease_token = :token AND lease_until IS NOT NULL RETURNING source;
+
+-- name: schedule_holding
+-- Since when a source is being asked, until when its turn lasts, and what time it is.
+SELECT (SELECT max(started_at) FROM runs WHERE source = schedules.source AND ended_at IS NULL), lease_until, tidings_now()
+FROM schedules WHERE source = :source AND lease_until > tidings_now();
 
 -- name: close_schedule
 UPDATE schedules SET lease_owner = NULL, lease_until = NULL, next_at = tidings_now() + :delay_ms, failures = :failures,
