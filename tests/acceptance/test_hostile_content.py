@@ -1,27 +1,52 @@
-"""Hostile text in every field of every pipeline's cards is shown inert on every page and in every feed."""
+"""Hostile text in every field is inert in every output: pages, RSS, Atom, JSON Feed, Discord, tables.
+
+Every output is read the way its readers do: feeds by a feed parser that cleans nothing and by an XML parser, their
+fields taken for HTML, whatever they were meant to be.
+"""
 
 from __future__ import annotations
 
+import csv
 import importlib
+import io
+import os
 import re
 import types
 import typing
+from html import escape
 from html.parser import HTMLParser
+from pathlib import Path
 from typing import Any
+from xml.etree import ElementTree
 
 import feedparser
 import msgspec
 import pytest
+from tests.commands import tidings
 from tests.unit.serve.asgi import Client
 from tests.unit.serve.world import NOW_MS, World
 
 from tidings.model.pipeline import Pipeline
-from tidings.model.publication import Collection, Document
+from tidings.model.publication import Collection, Document, Notice, NoticeField
+from tidings.publish.embeds import message
 from tidings.serve.server import build
 
 PIPELINES = ("bitcoin_news", "eu_funding", "feeds", "first_issues", "hacker_news")
 BROWSER = {"accept": "text/html"}
+LIVE = (
+    "<script>alert(1)</script><img src=x onerror=alert(1)><iframe src=//evil.example></iframe>"
+    '<a href="javascript:alert(1)">x</a>'
+)
 HOSTILE = {
+    "escaped": escape(LIVE),
+    "escaped twice": escape(escape(LIVE)),
+    "escaped three times": escape(escape(escape(LIVE))),
+    "escaped by numbers": "".join(f"&#{ord(c)};" for c in LIVE),
+    "escaped by hexadecimal numbers": "".join(f"&#x{ord(c):x};" if c in "<>" else c for c in LIVE),
+    "escaped numbers": escape("".join(f"&#{ord(c)};" for c in LIVE)),
+    "escaped without semicolons": LIVE.replace("<", "&lt").replace(">", "&gt"),
+    "escaped and live": f"{escape(LIVE)} {LIVE} {escape(escape(LIVE))}",
+    "escaped in cdata": f"<![CDATA[{escape(LIVE)}]]>",
     "script": "<script>alert(1)</script>",
     "handler": '"><img src=x onerror=alert(1)><svg/onload=alert(1)>',
     "attribute": "' autofocus onfocus=alert(1) x='",
@@ -129,7 +154,90 @@ async def _feeds_are_inert(client: Client, name: str) -> None:
         assert feed.entries
         for entry in feed.entries:
             assert entry.link.startswith("http")
-            assert Page(entry.content[0].value).found == []
+            assert entry.content[0].value
+        _is_inert_for_any_reader(feed)
+        _is_inert_as_xml(answer.body)
     items = msgspec.json.decode((await client.get(f"/feeds/{name}.json")).body)["items"]
     assert all(Page(item["content_html"]).found == [] for item in items)
     assert all(item["url"].startswith("http") for item in items)
+
+
+def _is_inert_for_any_reader(found: Any) -> None:
+    """Take every text that a feed parser gives for HTML."""
+    if isinstance(found, str):
+        assert Page(found).found == [], found[:500]
+    elif isinstance(found, dict):
+        for each in found.values():
+            _is_inert_for_any_reader(each)
+    elif isinstance(found, list):
+        for each in found:
+            _is_inert_for_any_reader(each)
+
+
+def _is_inert_as_xml(body: bytes) -> None:
+    """Take every text and attribute of the document for HTML."""
+    for element in ElementTree.fromstring(body).iter():
+        for text in (element.text or "", *element.attrib.values()):
+            assert Page(text).found == [], (element.tag, text[:500])
+
+
+@pytest.mark.parametrize("form", ["rss", "atom", "json"])
+@pytest.mark.parametrize("evil", HOSTILE.values(), ids=HOSTILE.keys())
+async def test_a_hostile_search_is_inert_in_its_own_feed(evil: str, form: str) -> None:
+    """The address of a feed may be a stranger's, and its search stands in the feed's title."""
+    query = re.sub("[\x00-\x1f]", "", evil).replace('"', "")[:200]
+    client = Client(build(World().parts()))
+
+    answer = await client.get(f"/feeds/hacker_news.{form}", q=f'"{query}"')
+
+    if answer.status == 200 and form != "json":
+        feed = feedparser.parse(answer.body, sanitize_html=False)
+        assert not feed.bozo
+        _is_inert_for_any_reader(feed)
+        _is_inert_as_xml(answer.body)
+    assert answer.status in (200, 400)
+
+
+@pytest.mark.parametrize("evil", HOSTILE.values(), ids=HOSTILE.keys())
+def test_hostile_text_is_only_text_in_a_chat(evil: str) -> None:
+    fields = (NoticeField(evil, evil, inline=True), NoticeField("name", evil, inline=False))
+    notice = Notice(title=evil, text=evil, url=evil, fields=fields, time=evil)
+
+    body = message(notice, "d1")
+
+    (embed,) = body["embeds"]
+    assert body["allowed_mentions"] == {"parse": []}
+    assert "url" not in embed
+    shown = [embed["title"], embed.get("description", "")]
+    shown += [text for field in embed.get("fields", []) for text in (field["name"], field["value"])]
+    for text in shown:
+        bare = re.sub(r"\\.", "", text)
+        assert not re.search(r"[*_~|`\[\]<>#]", bare), text[:300]
+        assert not re.search("@(?!\u200b)|[\u202a-\u202e\u2066-\u2069]", bare), text[:300]
+
+
+FORMULAS = ("=1+1", "+1+1", "-1+cmd|' /C calc'!A0", "@SUM(1)", "\uff1d1+1", "\uff0b1", "\uff0d1", "\uff20SUM(1)")
+BEFORE = ("", " ", "\t", "\r", "\n", "\ufeff", "\u200b", "'", '"')
+
+
+def test_hostile_text_is_no_formula_in_a_table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in [name for name in os.environ if name.startswith("TIDINGS_")]:
+        monkeypatch.delenv(name)
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "tidings.toml").write_text("[pipelines.hacker_news]\nbase_url = 'http://127.0.0.1:1/v0'\n")
+    texts = [*HOSTILE.values(), *(before + formula for before in BEFORE for formula in FORMULAS)]
+    stories = [
+        {"id": number, "type": "story", "by": text[:50], "time": 1_700_000_000 + number, "title": text, "text": text}
+        for number, text in enumerate(texts, start=1)
+    ]
+    uploaded = tidings("upload", "hacker_news", "-", given=msgspec.json.encode(stories))
+    assert uploaded.code == 0, uploaded
+    assert tidings("work", "--until-idle").code == 0
+
+    ended = tidings("export", "hacker_news", "--format", "csv")
+
+    rows = list(csv.DictReader(io.StringIO(ended.out, newline="")))
+    assert len(rows) > 80
+    for row in rows:
+        for cell in row.values():
+            assert not re.match("[\\s\x00\ufeff\u200b]*[=+@\uff0b\uff0d\uff1d\uff20-](?![0-9.]+$)", cell), cell[:200]

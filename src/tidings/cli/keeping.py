@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import re
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -29,8 +30,8 @@ from tidings.store.store import Store
 
 PANEL = "Keep"
 PAGE = 500
-FORMULA = ("=", "+", "-", "@", "\t", "\r")
-"""A spreadsheet would take a cell that begins so for a formula."""
+FORMULA = re.compile("[\\s\x00-\x1f\u200b\ufeff]*[=+@\uff0b\uff0d\uff1d\uff20-]|[\t\r]")
+"""A spreadsheet would take a cell that begins so for a formula; some skip blanks, some know the wide forms too."""
 
 
 def add_to(app: typer.Typer) -> None:
@@ -104,7 +105,7 @@ def _write_csv(store: Store, pipeline: str, collection: Collection) -> None:
 def _cell(value: Any) -> Any:
     if isinstance(value, (dict, list)):
         return msgspec.json.encode(value).decode()
-    if isinstance(value, str) and value.startswith(FORMULA):
+    if isinstance(value, str) and FORMULA.match(value):
         return f"'{value}"
     return value
 

@@ -3,23 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from datetime import UTC, datetime
-from email.utils import format_datetime
 from functools import partial
 from typing import Any
 from urllib.parse import urlencode
 from uuid import NAMESPACE_URL, uuid5
-from xml.etree import ElementTree
 
 import msgspec
 from starlette.requests import Request
 
-from tidings.model.clock import rfc3339
 from tidings.model.contracts import Hit
 from tidings.model.errors import BadInput
 from tidings.model.query import parse
 from tidings.serve.collections import Collections
+from tidings.serve.feed_formats import TYPES, Entry, Feed, readable, write_atom, write_json, write_rss
 from tidings.serve.operations import Call, Operation, Parameter, bad_input
 from tidings.serve.pages.suits import Shape
 from tidings.serve.pages.wording import clean_html, lines, safe_url, tidy
@@ -29,37 +25,7 @@ from tidings.serve.searching import QUERY
 
 ENTRIES_MAX = 200
 EVERYTHING = "all"
-_ATOM = "http://www.w3.org/2005/Atom"
-_CONTENT = "http://purl.org/rss/1.0/modules/content/"
-_DC = "http://purl.org/dc/elements/1.1/"
-_TYPES = {"rss": "application/rss+xml", "atom": "application/atom+xml", "json": "application/feed+json"}
-
-
-@dataclass(frozen=True, slots=True)
-class Entry:
-    """One entry, in no format yet."""
-
-    id: str
-    url: str
-    title: str
-    html: str
-    summary: str
-    author: str | None
-    at_ms: int
-    tags: tuple[str, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Feed:
-    """A feed, in no format yet."""
-
-    id: str
-    title: str
-    about: str
-    home: str
-    address: str
-    updated_ms: int
-    entries: Sequence[Entry]
+_WRITERS = {"rss": write_rss, "atom": write_atom, "json": write_json}
 
 
 class Feeds:
@@ -88,14 +54,13 @@ class Feeds:
                 media_type=media_type,
                 problems=(404,),
             )
-            for form, media_type in _TYPES.items()
+            for form, media_type in TYPES.items()
         ]
 
     async def _feed(self, form: str, call: Call) -> Reply:
         async def make() -> Encoded:
             feed = await self.read(call.request, call["pipeline"], call["q"] or "", call["limit"], form)
-            body = {"rss": write_rss, "atom": write_atom, "json": write_json}[form](feed)
-            return Encoded(body, _TYPES[form] + ("" if form == "json" else "; charset=utf-8"))
+            return Encoded(_WRITERS[form](feed), TYPES[form] + ("" if form == "json" else "; charset=utf-8"))
 
         if call["pipeline"] == EVERYTHING:
             return Reply(encoded=await make())
@@ -121,7 +86,7 @@ class Feeds:
         asked = f"?{urlencode({'q': text})}" if text else ""
         return Feed(
             id=_urn("feed", pipeline, text),
-            title=f"{title}: {tidy(text, 200)}" if text else title,
+            title=f"{title}: {readable(tidy(text, 200))}" if text else title,
             about=about,
             home=f"{base}/pipelines/{pipeline}" if within is not None else f"{base}/",
             address=f"{base}/feeds/{pipeline}.{form}{asked}",
@@ -157,12 +122,12 @@ class Feeds:
         return Entry(
             id=_urn(hit.pipeline, hit.kind, hit.key),
             url=safe_url(hit.url) or href,
-            title=_xml(title),
-            html=_xml(html or str(lines(summary))),
-            summary=_xml(summary),
-            author=_xml(tidy(hit.author, 200)) if hit.author else None,
+            title=readable(title),
+            html=readable(html or str(lines(summary))),
+            summary=readable(summary),
+            author=readable(tidy(hit.author, 200)) if hit.author else None,
             at_ms=hit.time_ms,
-            tags=tuple(_xml(tidy(tag, 80)) for tag in (hit.pipeline, hit.type) if tag),
+            tags=tuple(readable(tidy(tag, 80)) for tag in (hit.pipeline, hit.type) if tag),
         )
 
 
@@ -182,111 +147,3 @@ def _content(shape: Shape) -> str:
 
 def _urn(*name: str) -> str:
     return uuid5(NAMESPACE_URL, "tidings:" + "\n".join(name)).urn
-
-
-def _xml(text: str) -> str:
-    """Drop what XML cannot hold; `tidy` has dropped the control characters."""
-    return "".join(
-        c for c in text if c in "\t\n" or 0x20 <= ord(c) < 0xD800 or 0xE000 <= ord(c) < 0xFFFE or ord(c) > 0xFFFF
-    )
-
-
-def write_rss(feed: Feed) -> bytes:
-    """Write RSS 2.0 with full content."""
-    for prefix, name in (("atom", _ATOM), ("content", _CONTENT), ("dc", _DC)):
-        ElementTree.register_namespace(prefix, name)
-    root = ElementTree.Element("rss", version="2.0")
-    channel = ElementTree.SubElement(root, "channel")
-    for name, text in (
-        ("title", feed.title),
-        ("link", feed.home),
-        ("description", feed.about),
-        ("generator", "tidings"),
-    ):
-        ElementTree.SubElement(channel, name).text = text
-    ElementTree.SubElement(channel, f"{{{_ATOM}}}link", href=feed.address, rel="self", type=_TYPES["rss"])
-    ElementTree.SubElement(channel, "lastBuildDate").text = _mail_date(feed.updated_ms)
-    for entry in feed.entries:
-        item = ElementTree.SubElement(channel, "item")
-        ElementTree.SubElement(item, "title").text = entry.title
-        ElementTree.SubElement(item, "link").text = entry.url
-        ElementTree.SubElement(item, "guid", isPermaLink="false").text = entry.id
-        ElementTree.SubElement(item, "pubDate").text = _mail_date(entry.at_ms)
-        if entry.author:
-            ElementTree.SubElement(item, f"{{{_DC}}}creator").text = entry.author
-        for tag in entry.tags:
-            ElementTree.SubElement(item, "category").text = tag
-        ElementTree.SubElement(item, "description").text = entry.summary
-        ElementTree.SubElement(item, f"{{{_CONTENT}}}encoded").text = entry.html
-    return _document(root)
-
-
-def write_atom(feed: Feed) -> bytes:
-    """Write Atom 1.0."""
-    ElementTree.register_namespace("", _ATOM)
-    root = ElementTree.Element(f"{{{_ATOM}}}feed")
-    _atom(root, "id", feed.id)
-    _atom(root, "title", feed.title)
-    _atom(root, "subtitle", feed.about)
-    _atom(root, "updated", rfc3339(feed.updated_ms))
-    _atom(root, "link", None, rel="self", type=_TYPES["atom"], href=feed.address)
-    _atom(root, "link", None, rel="alternate", type="text/html", href=feed.home)
-    _atom(root, "generator", "tidings")
-    _atom(_atom(root, "author", None), "name", "tidings")
-    for entry in feed.entries:
-        node = _atom(root, "entry", None)
-        _atom(node, "id", entry.id)
-        _atom(node, "title", entry.title, type="text")
-        _atom(node, "link", None, rel="alternate", href=entry.url)
-        _atom(node, "published", rfc3339(entry.at_ms))
-        _atom(node, "updated", rfc3339(entry.at_ms))
-        if entry.author:
-            _atom(_atom(node, "author", None), "name", entry.author)
-        for tag in entry.tags:
-            _atom(node, "category", None, term=tag)
-        if entry.summary:
-            _atom(node, "summary", entry.summary, type="text")
-        _atom(node, "content", entry.html, type="html")
-    return _document(root)
-
-
-def write_json(feed: Feed) -> bytes:
-    """Write JSON Feed 1.1."""
-    items = [
-        {
-            "id": entry.id,
-            "url": entry.url,
-            "title": entry.title,
-            "content_html": entry.html,
-            "summary": entry.summary,
-            "date_published": rfc3339(entry.at_ms),
-            "authors": [{"name": entry.author}] if entry.author else [],
-            "tags": list(entry.tags),
-        }
-        for entry in feed.entries
-    ]
-    return msgspec.json.encode(
-        {
-            "version": "https://jsonfeed.org/version/1.1",
-            "title": feed.title,
-            "description": feed.about,
-            "home_page_url": feed.home,
-            "feed_url": feed.address,
-            "items": items,
-        }
-    )
-
-
-def _atom(parent: ElementTree.Element, name: str, text: str | None, **attributes: str) -> ElementTree.Element:
-    node = ElementTree.SubElement(parent, f"{{{_ATOM}}}{name}", attributes)
-    node.text = text
-    return node
-
-
-def _document(root: ElementTree.Element) -> bytes:
-    body: bytes = ElementTree.tostring(root, encoding="utf-8")
-    return b'<?xml version="1.0" encoding="utf-8"?>\n' + body
-
-
-def _mail_date(ms: int) -> str:
-    return format_datetime(datetime.fromtimestamp(ms / 1000, UTC), usegmt=True)

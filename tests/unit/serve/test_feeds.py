@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import html
+
 import feedparser
 import msgspec
 import pytest
@@ -95,6 +97,48 @@ async def test_foreign_markup_and_characters_are_harmless_in_feeds(client: Clien
     assert "onerror" not in content
     assert "javascript:" not in content
     assert url.startswith("http://127.0.0.1:8000/pipelines/hacker_news/items/666")
+
+
+ODD_TITLES = (
+    "Stop using <br> in <b>2026</b>",
+    "What &lt;script&gt; and &amp;lt; mean",
+    "AT&T and R&D: a < b, b > c & so on",
+    "<3 is a heart, &copy is none",
+    "5 &times; 3",
+)
+
+
+@pytest.mark.parametrize("title", ODD_TITLES)
+@pytest.mark.parametrize("form", FORMS)
+async def test_readers_see_the_words_of_the_source(client: Client, world: World, title: str, form: str):
+    world.index.documents.clear()
+    url = "https://x.example/?a='<b>\""
+    world.add_story(Story(id=777, type="story", by="Ada <ada@x.example>", title=title, url=url))
+
+    answer = await client.get(f"/feeds/hacker_news.{form}", q="type:story")
+    ours = parse_feed(answer.body, answer.headers["content-type"], "http://127.0.0.1:8000/feeds/x").entries[0]
+
+    if form == "json":
+        item = msgspec.json.decode(answer.body)["items"][0]
+        shown, author, link = item["title"], item["authors"][0]["name"], item["url"]
+    else:
+        entry = feedparser.parse(answer.body, sanitize_html=False).entries[0]
+        is_plain = form == "atom" and entry.title_detail.type == "text/plain"
+        shown = entry.title if is_plain else html.unescape(entry.title)
+        author, link = entry.author, entry.link
+    assert shown == title
+    assert author == "Ada \u2039ada@x.example\u203a"
+    assert link == "https://x.example/?a='%3Cb%3E%22"
+    assert ours.url == link
+    # Of a JSON feed our own source takes the title for HTML, because many write it so.
+    assert form == "json" or ours.title == title
+
+
+async def test_a_title_that_is_no_markup_is_written_once_escaped(client: Client, world: World):
+    world.add_story(Story(id=777, type="story", by="ada", title="AT&T and R&D", url="https://x.example/"))
+
+    for form in ("rss", "atom"):
+        assert b"AT&amp;T and R&amp;D</" in (await client.get(f"/feeds/hacker_news.{form}", q="type:story")).body
 
 
 async def test_unknown_feeds_and_bad_queries_are_refused(client: Client):
