@@ -173,6 +173,33 @@ async def test_closing_finishes_what_waits(ground: Ground) -> None:
     assert len(notes(ground)) == 20
 
 
+async def test_a_call_that_takes_too_long_is_given_up_and_the_next_succeeds(ground: Ground) -> None:
+    """Whoever called is told; a call that had not begun by then is never made."""
+    executor = StoreExecutor(ground.database, writers=1, call_seconds=0.5)
+    door = Door()
+    stuck = asyncio.create_task(executor.write(door.pass_through))
+    await asyncio.to_thread(door.inside.wait, 20)
+    behind = asyncio.create_task(executor.write(note, ground, "behind"))
+    for call in (stuck, behind):
+        with pytest.raises(StoreUnavailable, match="no answer within"):
+            await call
+    door.open.set()
+    await executor.write(note, ground, "later")
+    await asyncio.to_thread(executor.close)
+
+    assert notes(ground) == {"later"}
+
+
+async def test_an_answer_that_never_comes_does_not_keep_the_executor_open(ground: Ground) -> None:
+    executor = StoreExecutor(ground.database, call_seconds=0.5)
+    door = Door()
+    with pytest.raises(StoreUnavailable):
+        await executor.read(door.pass_through)
+    async with asyncio.timeout(15):
+        await asyncio.to_thread(executor.close)
+    door.open.set()
+
+
 def test_a_call_that_has_to_give_way_is_made_again() -> None:
     tries: list[int] = []
 

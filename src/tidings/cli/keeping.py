@@ -17,7 +17,7 @@ from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn
 
 from tidings.cli.help import Command, Group, PipelineArgument
 from tidings.cli.output import console, end, fail, moment, say, show_json, while_somebody_reads
-from tidings.cli.shared import ConfigOption, JsonOption, bring_up_to_date, opened_store, wiring_of
+from tidings.cli.shared import ConfigOption, JsonOption, bring_up_to_date, opened_store, tell_waits, wiring_of
 from tidings.model.errors import TidingsError
 from tidings.model.pipeline import Pipeline
 from tidings.model.publication import Collection
@@ -186,6 +186,7 @@ def rebuild_all(config: ConfigOption = None, as_json: JsonOption = False) -> Non
 @contextmanager
 def _database(config: Path | None) -> Iterator[Database]:
     wiring = wiring_of(config)
+    tell_waits()
     try:
         database = connect(wiring.database_url, durability=wiring.durability)
         try:

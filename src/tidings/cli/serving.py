@@ -16,10 +16,11 @@ import uvicorn
 from tidings import __version__
 from tidings.app import App
 from tidings.discover.upload import read_lines
-from tidings.model.errors import Misconfigured
+from tidings.model.errors import Misconfigured, StoreUnavailable
 from tidings.serve.parts import Parts
 from tidings.serve.server import build
 from tidings.store.checks import has_token
+from tidings.store.database import wait_for_server
 from tidings.store.migrate import check_schema
 
 OPEN_BIND = (
@@ -75,7 +76,10 @@ async def serve_loop(
 
 def refuse_open_bind(database_url: str, host: str) -> None:
     """Refuse, before anything is written, to listen for others while no token exists."""
-    if not is_loopback(host) and not has_token(database_url):
+    if is_loopback(host):
+        return
+    wait_for_server(database_url)
+    if not has_token(database_url):
         raise Misconfigured(OPEN_BIND.format(host=host))
 
 
@@ -116,7 +120,11 @@ def _metrics(app: App) -> tuple[bytes, str]:
 
 
 def _problems(app: App) -> dict[str, str]:
-    problem = check_schema(app.database)
+    """Say what keeps us from working; what is known to stand still is not asked, or the question would stand too."""
+    try:
+        problem = app.database.standstill() or check_schema(app.database)
+    except StoreUnavailable as error:
+        problem = str(error)
     return {"database": problem} if problem else {}
 
 

@@ -20,7 +20,7 @@ from tidings.model.errors import Misconfigured, StoreUnavailable, TidingsError
 from tidings.model.pipeline import Pipeline
 from tidings.model.views import ItemView
 from tidings.store.checks import marked, vet
-from tidings.store.database import Database, connect
+from tidings.store.database import Database, connect, wait_for_server
 from tidings.store.migrate import migrate
 from tidings.store.store import Store, open_store
 from tidings.watch import logs
@@ -58,6 +58,7 @@ def wiring_of(config: Path | None, **changes: Any) -> Wiring:
 def opened_store(config: Path | None) -> Iterator[tuple[Store, dict[str, Pipeline]]]:
     """Open the store for one command, without starting anything."""
     wiring = wiring_of(config)
+    tell_waits()
     try:
         pipelines = with_delivery_kinds(wiring)
         database = connect(wiring.database_url, durability=wiring.durability)
@@ -69,6 +70,12 @@ def opened_store(config: Path | None) -> Iterator[tuple[Store, dict[str, Pipelin
             database.close()
     except TidingsError as error:
         end(error)
+
+
+def tell_waits() -> None:
+    """Let a command that has to wait for the database say so on stderr."""
+    if not logs.log.handlers:
+        logs.set_up("human", logging.WARNING)
 
 
 def found_item(store: Store, pipeline: str, kind: str, key: str) -> ItemView:
@@ -120,6 +127,8 @@ def run_app(wiring: Wiring, use: Callable[[App], Coroutine[Any, Any, T]], *, sta
                 return await use(app)
 
     try:
+        if stays:
+            wait_for_server(wiring.database_url)
         for note in vet(wiring.database_url) if stays else ():
             logs.event(note, level=logging.WARNING)
         return run_fast(main())

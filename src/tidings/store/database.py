@@ -11,6 +11,8 @@ from tidings.model.errors import Misconfigured, StoreUnavailable
 
 Row = tuple[Any, ...]
 Durability = Literal["power-safe", "crash-safe"]
+PATIENCE_SECONDS = 30.0
+"""How long the first call waits for a server that is starting or full, or for a stopped process's lock."""
 
 
 class Contention(StoreUnavailable):
@@ -112,6 +114,10 @@ class Database(Preparing, Protocol):
         """Name the database without any secret."""
         ...
 
+    def standstill(self) -> str | None:
+        """Say that nothing goes on, since when, and what it waits for; None where all goes on. Asks nobody."""
+        ...
+
     def close(self) -> None:
         """Close every connection."""
         ...
@@ -129,3 +135,17 @@ def connect(url: str, *, durability: Durability = "power-safe", pool_size: int =
         return PostgresDatabase(url, durability=durability, pool_size=pool_size)
     scheme = url.split("://", 1)[0] if "://" in url else "none"
     raise Misconfigured(f"database_url has scheme {scheme!r}; use sqlite:///FILE or postgresql://HOST/NAME")
+
+
+def wait_for_server(url: str) -> None:
+    """Wait a while for a PostgreSQL at whose address nothing answers yet, as after a restart of the machine."""
+    if not url.startswith(("postgresql://", "postgres://")):
+        return
+    from tidings.store.postgres import PostgresDatabase
+
+    database = PostgresDatabase(url, awaits_absent=True)
+    try:
+        with database.reading():
+            pass
+    finally:
+        database.close()

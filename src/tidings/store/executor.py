@@ -7,16 +7,21 @@ import queue
 import threading
 import time
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
+from tidings.model.errors import StoreUnavailable
 from tidings.store.database import Contention, Database
+from tidings.store.threads import Threads
 
 T = TypeVar("T")
 GROUP_MAX = 64
 GROUP_SECONDS = 0.05
 TRIES_MAX = 5
+CALL_SECONDS = 30.0
+"""No caller waits longer. What became of a call it no longer waits for is unknown, as with a lost reply."""
+CLOSE_SECONDS = 3.0
 
 
 @dataclass(slots=True)
@@ -29,39 +34,57 @@ class _Call:
 class StoreExecutor:
     """Writes are answered after the COMMIT that holds them, never before."""
 
-    def __init__(self, database: Database, *, readers: int = 4, writers: int = 4) -> None:
+    def __init__(
+        self, database: Database, *, readers: int = 4, writers: int = 4, call_seconds: float = CALL_SECONDS
+    ) -> None:
         self._database = database
-        self._readers = ThreadPoolExecutor(readers, thread_name_prefix="store-read")
-        self._writers: ThreadPoolExecutor | None = None
+        self._call_seconds = call_seconds
+        self._readers = Threads(readers, "store-read")
+        self._writers: Threads | None = None
         self._waiting: queue.SimpleQueue[_Call | None] = queue.SimpleQueue()
         self._thread: threading.Thread | None = None
         if database.dialect == "sqlite":
             self._thread = threading.Thread(target=self._write_groups, name="store-write", daemon=True)
             self._thread.start()
         else:
-            self._writers = ThreadPoolExecutor(writers, thread_name_prefix="store-write")
+            self._writers = Threads(writers, "store-write")
 
     async def write(self, call: Callable[..., T], *args: Any, **kwargs: Any) -> T:
         """Run a call that writes; return once it is durable."""
-        loop = asyncio.get_running_loop()
         if self._writers is not None:
-            return await loop.run_in_executor(self._writers, lambda: patiently(call, *args, **kwargs))
+            return await self._answered(self._writers.submit(lambda: patiently(call, *args, **kwargs)))
+        loop = asyncio.get_running_loop()
         future: asyncio.Future[T] = loop.create_future()
         self._waiting.put(_Call(lambda: call(*args, **kwargs), loop, future))
-        return await future
+        return await self._in_time(future)
 
     async def read(self, call: Callable[..., T], *args: Any, **kwargs: Any) -> T:
         """Run a call that only reads."""
-        return await asyncio.get_running_loop().run_in_executor(self._readers, lambda: call(*args, **kwargs))
+        return await self._answered(self._readers.submit(lambda: call(*args, **kwargs)))
 
     def close(self) -> None:
-        """Finish what waits, then stop."""
+        """Finish what waits, then stop; what the database does not answer is not waited for."""
         if self._thread is not None:
             self._waiting.put(None)
-            self._thread.join()
-        if self._writers is not None:
-            self._writers.shutdown()
-        self._readers.shutdown()
+            self._thread.join(CLOSE_SECONDS)
+        until = time.monotonic() + CLOSE_SECONDS
+        for threads in (self._writers, self._readers):
+            if threads is not None:
+                threads.close(max(0.0, until - time.monotonic()))
+
+    async def _answered(self, future: Future[T]) -> T:
+        return await self._in_time(asyncio.wrap_future(future))
+
+    async def _in_time(self, future: asyncio.Future[T]) -> T:
+        """Wait for an answer; a call that was not begun in time never is."""
+        try:
+            async with asyncio.timeout(self._call_seconds):
+                return await future
+        except TimeoutError:
+            if not future.cancelled():
+                raise  # the call's own
+            why = self._database.standstill() or "the store is overloaded"
+            raise StoreUnavailable(f"no answer within {self._call_seconds:.0f} s: {why}") from None
 
     def _write_groups(self) -> None:
         while (first := self._waiting.get()) is not None:
@@ -77,8 +100,9 @@ class StoreExecutor:
         try:
             with self._database.transaction():
                 while call is not None:
-                    group.append(call)
-                    answers.append(self._answer(call))
+                    if not call.future.done():
+                        group.append(call)
+                        answers.append(self._answer(call))
                     if len(group) == GROUP_MAX or time.monotonic() > until or self._waiting.empty():
                         break
                     call = self._waiting.get()
@@ -108,7 +132,7 @@ def patiently(call: Callable[..., T], *args: Any, **kwargs: Any) -> T:
 
 
 def _resolve(future: asyncio.Future[Any], value: Any, failure: BaseException | None) -> None:
-    if future.cancelled():
+    if future.done():
         return
     if failure is None:
         future.set_result(value)

@@ -7,24 +7,27 @@ import os
 import re
 import threading
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cache
 from typing import Any, Literal
 
 import psycopg
 from psycopg import sql as composing
-from psycopg_pool import ConnectionPool, PoolTimeout
 
 from tidings.model.errors import Misconfigured, StoreUnavailable
 from tidings.store.arrays import array, types_of
-from tidings.store.database import Batch, Contention, Durability, Row, Tx
+from tidings.store.bound_connection import BoundConnection
+from tidings.store.conninfo import is_absent, is_passing, parameters, reason
+from tidings.store.database import PATIENCE_SECONDS, Batch, Contention, Durability, Row, Tx
+from tidings.store.pool import Pool
+from tidings.store.standstill import Progress, Standstill
 from tidings.store.statements import load
+from tidings.watch.logs import Seldom
 
 _PARAMETER = re.compile(r"(?<![:\w]):([a-z][a-z_0-9]*)")
 HINT_SECONDS = 0.1
-PATIENCE_SECONDS = 10.0
-_CONNECTING: dict[str, Any] = {"connect_timeout": 10, "client_encoding": "utf8"}
+AGAIN_SECONDS = 0.2
 COMPARE_SECONDS = 60.0
 _SESSION = (
     "SET statement_timeout = '5s'; SET lock_timeout = '2s'; SET idle_in_transaction_session_timeout = '10s'; "
@@ -57,9 +60,14 @@ class PostgresTx:
 
     dialect: Literal["postgres"] = "postgres"
 
-    def __init__(self, connection: psycopg.Connection[Row]) -> None:
+    def __init__(self, connection: BoundConnection) -> None:
         self.connection = connection
         self._statements = load("postgres")
+
+    def take_time(self) -> None:
+        """Lift the limits on statements until the transaction ends, on the server's side and on ours."""
+        self.connection.is_unlimited = True
+        self.connection.execute("SET LOCAL statement_timeout = 0; SET LOCAL idle_in_transaction_session_timeout = 0")
 
     def all(self, name: str, /, **values: Any) -> list[Row]:
         """Run a named statement and return its rows."""
@@ -116,51 +124,86 @@ class PostgresDatabase:
 
     dialect: Literal["postgres"] = "postgres"
 
-    def __init__(self, url: str, *, durability: Durability = "power-safe", pool_size: int = 8) -> None:
+    def __init__(
+        self,
+        url: str,
+        *,
+        durability: Durability = "power-safe",
+        pool_size: int = 8,
+        awaits_absent: bool = False,
+        patience_seconds: float = PATIENCE_SECONDS,
+    ) -> None:
+        """Connect to nothing yet. One that `awaits_absent` waits at first even where nothing answers at the address."""
         self.url = url
+        self._parameters = parameters(url)
+        self._awaits_absent = awaits_absent
+        self._patience_seconds = patience_seconds
         self._synchronous = "on" if durability == "power-safe" else "off"
         self._offset_ms = int(os.environ.get("TIDINGS_CLOCK_OFFSET_MS", "0"))
         self._is_clock_moved = False
         self._is_reached = False
         self._local = threading.local()
         self._listening = threading.Lock()
-        self._listener: psycopg.Connection[Row] | None = None
+        self._listener: BoundConnection | None = None
         self._hinted = float("-inf")
         self._compared = float("-inf")
         self._ahead_ms = 0
-        self._writers = self._pool(pool_size, "writers")
-        self._readers = self._pool(pool_size, "readers")
+        self._seldom = Seldom()
+        self._standstill = Standstill(self._dial)
+        self._writers = Pool(lambda: self._ready(self._configure_writer), pool_size)
+        self._readers = Pool(lambda: self._ready(self._configure_reader), pool_size)
 
-    def _pool(self, size: int, name: str) -> ConnectionPool[psycopg.Connection[Row]]:
-        pool: ConnectionPool[psycopg.Connection[Row]] = ConnectionPool(
-            self.url,
-            min_size=0,
-            max_size=size,
-            configure=self._configure_writer if name == "writers" else self._configure_reader,
-            open=False,
-            name=name,
-            timeout=10,
-            kwargs=_CONNECTING,
-            check=ConnectionPool.check_connection if name == "readers" else None,
-        )
-        pool.open()
-        return pool
+    def _dial(self, **changes: Any) -> BoundConnection:
+        """Connect once; the address is never quoted, since a password may stand in it."""
+        try:
+            return BoundConnection.connect(self.url, **(self._parameters | changes))
+        except psycopg.ProgrammingError:
+            raise Misconfigured(
+                "database_url cannot be read: is there an unknown parameter after its ?, or in its password "
+                "a %, @, / or : that must be written as %25, %40, %2F or %3A?"
+            ) from None
 
-    def _configure(self, connection: psycopg.Connection[Row], settings: str = _SESSION) -> None:
+    def _reach(self) -> BoundConnection:
+        """Connect. The first time, a server that is starting, or full, is waited for; later the loops wait."""
+        until = time.monotonic() + (0 if self._is_reached else self._patience_seconds)
+        while True:
+            try:
+                connection = self._dial()
+            except psycopg.OperationalError as error:
+                passes = is_passing(error) or (self._awaits_absent and is_absent(error))
+                if not passes or time.monotonic() > until:
+                    raise
+                self._seldom.event("waiting for PostgreSQL", reason=reason(error))
+                time.sleep(AGAIN_SECONDS)
+            else:
+                self._is_reached = True
+                connection.judge = self._standstill.judge
+                return connection
+
+    def _ready(self, configure: Callable[[BoundConnection], None]) -> BoundConnection:
+        connection = self._reach()
+        try:
+            configure(connection)
+        except BaseException:
+            connection.close()
+            raise
+        return connection
+
+    def _configure(self, connection: BoundConnection, settings: str = _SESSION) -> None:
         connection.execute(settings)
         connection.execute(composing.SQL("SET synchronous_commit = {}").format(composing.Literal(self._synchronous)))
         self._set_offset(connection)
         connection.commit()
 
-    def _configure_writer(self, connection: psycopg.Connection[Row]) -> None:
+    def _configure_writer(self, connection: BoundConnection) -> None:
         self._configure(connection, f"{_SESSION}; {_BY_INDEX}")
 
-    def _configure_reader(self, connection: psycopg.Connection[Row]) -> None:
+    def _configure_reader(self, connection: BoundConnection) -> None:
         self._configure(connection)
         connection.isolation_level = psycopg.IsolationLevel.REPEATABLE_READ
         connection.read_only = True
 
-    def _set_offset(self, connection: psycopg.Connection[Row]) -> None:
+    def _set_offset(self, connection: BoundConnection) -> None:
         connection.execute("SELECT set_config('tidings.clock_offset_ms', %s, false)", [str(self._offset_ms)])
 
     def prepare(self, name: str, /, rows: Sequence[Sequence[Any]], *, is_fresh: bool = False) -> Batch:
@@ -186,7 +229,7 @@ class PostgresDatabase:
     @contextmanager
     def transaction(self) -> Iterator[Tx]:
         """Open a writing transaction, or join the one this thread is in by a savepoint."""
-        with self._open(self._writers, "writing") as tx:
+        with self._open(self._writers, "writing", self._standstill.writing) as tx:
             yield tx
 
     @contextmanager
@@ -197,20 +240,18 @@ class PostgresDatabase:
             with translated():
                 yield writing
             return
-        with self._open(self._readers, "reading") as tx:
+        with self._open(self._readers, "reading", self._standstill.reading) as tx:
             yield tx
 
     @contextmanager
-    def _open(self, pool: ConnectionPool[psycopg.Connection[Row]], mode: str) -> Iterator[Tx]:
+    def _open(self, pool: Pool, mode: str, progress: Progress) -> Iterator[Tx]:
         current: PostgresTx | None = getattr(self._local, mode, None)
         with translated():
             if current is not None:
                 with current.connection.transaction():
                     yield current
                 return
-            if not self._is_reached:
-                self._reach()
-            with self._told_why(), pool.connection() as connection:
+            with progress.call(), pool.connection() as connection:
                 tx = PostgresTx(connection)
                 setattr(self._local, mode, tx)
                 try:
@@ -220,37 +261,8 @@ class PostgresDatabase:
                             self._set_offset(connection)
                         yield tx
                 finally:
+                    connection.is_unlimited = False
                     setattr(self._local, mode, None)
-
-    def _reach(self) -> None:
-        """Connect once without the pool, which would go on trying for 10 s and then not say what is wrong.
-
-        A server that is starting, or full, is waited for.
-        """
-        until = time.monotonic() + PATIENCE_SECONDS
-        while True:
-            try:
-                psycopg.connect(self.url, **_CONNECTING).close()
-                break
-            except psycopg.ProgrammingError:
-                # The driver's own sentence would quote the address, and with it the password.
-                raise Misconfigured(
-                    "database_url cannot be read: is there an unknown parameter after its ?, or in its password "
-                    "a %, @, / or : that must be written as %25, %40, %2F or %3A?"
-                ) from None
-            except (psycopg.errors.CannotConnectNow, psycopg.errors.TooManyConnections):
-                if time.monotonic() > until:
-                    raise
-                time.sleep(0.1)
-        self._is_reached = True
-
-    @contextmanager
-    def _told_why(self) -> Iterator[None]:
-        try:
-            yield
-        except PoolTimeout:
-            self._reach()
-            raise
 
     def lock(self, tx: Tx, name: str) -> None:
         """Hold an advisory lock until the transaction ends."""
@@ -275,7 +287,8 @@ class PostgresDatabase:
         """Wait for a notification on a connection of its own; False when time is up."""
         with self._listening, translated():
             if self._listener is None or self._listener.closed:
-                self._listener = psycopg.connect(self.url, autocommit=True, **_CONNECTING)
+                self._listener = self._reach()
+                self._listener.autocommit = True
                 self._listener.execute("LISTEN tidings_work")
             try:
                 return next(self._listener.notifies(timeout=seconds, stop_after=1), None) is not None
@@ -288,8 +301,17 @@ class PostgresDatabase:
         info = psycopg.conninfo.conninfo_to_dict(self.url)
         return f"PostgreSQL at {info.get('host', 'localhost')}, database {info.get('dbname', '?')}"
 
+    def standstill(self) -> str | None:
+        """Say that nothing goes on, since when, and what it waits for."""
+        for pool in (self._writers, self._readers):
+            if (trouble := pool.unreachable_for()) is not None:
+                seconds, why = trouble
+                return f"no connection for {seconds:.0f} s: {why}"
+        return self._standstill.describe()
+
     def close(self) -> None:
-        """Close every connection."""
+        """Close every connection; calls that wait for the server end within a moment."""
+        self._standstill.close()
         if self._listener is not None:
             self._listener.close()
         self._writers.close()
@@ -301,10 +323,6 @@ def translated() -> Iterator[None]:
     """Turn the driver's exceptions into ours, with what helps."""
     try:
         yield
-    except PoolTimeout as error:
-        raise StoreUnavailable(
-            "PostgreSQL is there but gave no connection within 10 s; does it have too many clients?"
-        ) from error
     except (psycopg.errors.DiskFull, psycopg.errors.OutOfMemory) as error:
         raise StoreUnavailable("PostgreSQL has no room left; free some space and tidings goes on") from error
     except (psycopg.errors.DeadlockDetected, psycopg.errors.SerializationFailure) as error:
@@ -312,9 +330,8 @@ def translated() -> Iterator[None]:
     except psycopg.errors.LockNotAvailable as error:
         raise Contention("another writer held the rows for more than 2 s; the same call may be made again") from error
     except psycopg.errors.QueryCanceled as error:
-        raise StoreUnavailable(f"PostgreSQL gave up waiting: {str(error).splitlines()[0]}") from error
+        raise StoreUnavailable(f"PostgreSQL gave up waiting: {reason(error)}") from error
     except (psycopg.DataError, psycopg.IntegrityError, psycopg.ProgrammingError):
         raise  # what was to be written is at fault, not the database
     except psycopg.Error as error:
-        reason = (str(error).splitlines() or [type(error).__name__])[0]
-        raise StoreUnavailable(f"PostgreSQL failed: {reason}") from error
+        raise StoreUnavailable(f"PostgreSQL failed: {reason(error)}") from error

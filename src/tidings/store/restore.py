@@ -64,7 +64,7 @@ def restore_backup(file: Path, database: Database, *, progress: Progress = lambd
 
 def _copy_all(source: apsw.Connection, tx: Tx, progress: Callable[[int], None]) -> None:
     if isinstance(tx, PostgresTx):
-        tx.connection.execute("SET LOCAL statement_timeout = 0; SET LOCAL idle_in_transaction_session_timeout = 0")
+        tx.take_time()
     done = 0
     for table, columns in tables_of(source).items():
         for batch in read_rows(source, table, columns):

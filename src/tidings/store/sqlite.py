@@ -15,23 +15,16 @@ import apsw
 
 from tidings.model.clock import Clock, SystemClock
 from tidings.model.errors import Misconfigured, StoreUnavailable
-from tidings.store.database import Batch, Durability, Row, Tx
+from tidings.store.database import PATIENCE_SECONDS, Batch, Durability, Row, Tx
+from tidings.store.lock_wait import LockWait
 from tidings.store.statements import TOGETHER_MAX, WIDTHS, load, together
 from tidings.store.wal import WalCopier
 
 OLDEST_SAFE = (3, 51, 3)
 """Older ones carry the WAL-reset bug, which can corrupt the file."""
-WAIT_SECONDS = 0.001
-WAITS_MAX = 5_000
 USUAL = 1_000
 """Full batches are multiples of this; of other lengths there are too many to remember a statement for each."""
 _CLOCK = SystemClock()
-
-
-def _wait_for_turn(tries: int) -> bool:
-    """Wait for another process's transaction, 5 s at most. SQLite's own way of waiting sleeps longer each time."""
-    time.sleep(WAIT_SECONDS)
-    return tries < WAITS_MAX
 
 
 def prepare(name: str, rows: Sequence[Sequence[Any]], is_fresh: bool = False) -> Batch:
@@ -140,7 +133,14 @@ class SqliteDatabase:
 
     dialect: Literal["sqlite"] = "sqlite"
 
-    def __init__(self, path: str, *, durability: Durability = "power-safe", clock: Clock = _CLOCK) -> None:
+    def __init__(
+        self,
+        path: str,
+        *,
+        durability: Durability = "power-safe",
+        clock: Clock = _CLOCK,
+        patience_seconds: float = PATIENCE_SECONDS,
+    ) -> None:
         if tuple(int(part) for part in apsw.sqlite_lib_version().split(".")) < OLDEST_SAFE:
             raise Misconfigured(f"SQLite {apsw.sqlite_lib_version()} can corrupt its log; install apsw 3.51.3 or newer")
         self.path = path
@@ -153,11 +153,12 @@ class SqliteDatabase:
         self._local = threading.local()
         self._opened: list[apsw.Connection] = []
         self._pid = os.getpid()
+        self._lock_wait = LockWait(path, patience_seconds)
         self._asking = threading.Lock()
         self._hints: apsw.Connection | None = None
         with translated(path):
             self._writer = self._open()
-            self._copier = WalCopier(self._open, _wait_for_turn)
+            self._copier = WalCopier(self._open, self._lock_wait.tick)
             self._writer.set_wal_hook(self._copier.after_commit)
             self._writer_tx = SqliteTx(self._writer, self._now_ms)
 
@@ -165,7 +166,7 @@ class SqliteDatabase:
         if self._pid != os.getpid():
             raise StoreUnavailable("a SQLite connection must not cross a fork; open the database in the new process")
         connection = apsw.Connection(self.path, statementcachesize=300)
-        connection.set_busy_handler(_wait_for_turn)
+        connection.set_busy_handler(self._lock_wait.tick)
         connection.execute("PRAGMA page_size = 8192")
         connection.execute("PRAGMA journal_mode = WAL")
         connection.execute(f"PRAGMA synchronous = {self._synchronous}")
@@ -200,6 +201,7 @@ class SqliteDatabase:
             if self._depth:
                 self._refuse_undone()
             self._writer.execute(opening)
+            self._lock_wait.got()
             self._depth += 1
             self._writing = threading.get_ident()
             try:
@@ -267,6 +269,10 @@ class SqliteDatabase:
         """Name the file."""
         return f"SQLite {apsw.sqlite_lib_version()}, {Path(self.path).name}"
 
+    def standstill(self) -> str | None:
+        """Say since when another process keeps us from writing."""
+        return self._lock_wait.stalled()
+
     def close(self) -> None:
         """Close every connection."""
         self._copier.close()
@@ -298,6 +304,6 @@ def translated(path: str) -> Iterator[None]:
             f"{name} is damaged or no database; move it away and bring back the last backup: tidings restore BACKUP"
         ) from error
     except apsw.BusyError as error:
-        raise StoreUnavailable(f"{name} was locked by another process for more than 5 s") from error
+        raise StoreUnavailable(f"{name} stayed locked by {LockWait(path).holder()}") from error
     except apsw.IOError as error:
         raise StoreUnavailable(f"reading or writing {name} failed: {error}") from error

@@ -396,3 +396,8 @@ WHERE source = :source AND lease_token = :token RETURNING source;
 -- params: series at value
 INSERT INTO samples (series, at, value) SELECT * FROM unnest(:series::text[], :at::bigint[], :value::double precision[])
 ON CONFLICT (series, at) DO UPDATE SET value = excluded.value;
+
+-- name: activity
+-- What each of our connections does: an observer asks through another connection why one is silent.
+SELECT pid, state, wait_event_type, wait_event FROM pg_stat_activity
+WHERE datname = current_database() AND usename = current_user AND state IS NOT NULL;
