@@ -254,6 +254,19 @@ async def test_two_workers_share_one_rate_and_one_place(database_url: str) -> No
         assert all(times[n + 30] - times[n] >= 60 for n in range(15))
 
 
+async def test_a_call_held_by_a_dead_worker_is_free_after_15_minutes_at_most(database_url: str) -> None:
+    async with a_world(database_url, EuPortal.of([a_result(1)])) as world:
+        engine = world.opened
+        await world.crawl()
+        engine.store.intake.merge(PIPELINE)
+        assert len(engine.store.items.claim(PIPELINE, "ai", 1, "dead", engine.wiring.lease_seconds)) == 1
+
+        engine.advance_clock(seconds=15 * 60)
+        await engine.sweep()
+        await world.settle_down(hours=0.1)
+        assert view(world).states["published"] == 1
+
+
 async def test_status_metrics_and_alerts_show_the_warning_signs(database_url: str) -> None:
     portal = EuPortal.of(a_result(n, startDate=[day(HARVEST, -1 if n < 51 else -30)]) for n in range(101))
     async with a_world(database_url, portal) as world:

@@ -162,9 +162,9 @@ class Alerts(Part):
     """When alerts fire: above these values."""
 
     waiting_to_summarize: int = Field(default=100, ge=0)
-    """Items waiting to be summarized."""
+    """Items of a pipeline waiting for a summary or a judgment (lane `ai`)."""
     waiting_to_announce: int = Field(default=50, ge=0)
-    """Notices waiting to be sent."""
+    """Notices of a pipeline waiting to be sent (lane `notify`)."""
     dead_letters: int = Field(default=20, ge=0)
     """Dead letters in a pipeline."""
     leases: int = Field(default=10, ge=0)

@@ -70,6 +70,8 @@ class PipelineView(msgspec.Struct, frozen=True, kw_only=True):
     standings: dict[str, int] = {}
     waiting: dict[str, int] = {}
     """Of those, what the engine will still move by itself, by state."""
+    queues: dict[str, int] = {}
+    """What waits for each lane, parked or not, over all kinds: `ai` for summaries, `notify` for channels."""
     due: int = 0
     leased: int = 0
     parked: int = 0

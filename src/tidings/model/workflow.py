@@ -113,7 +113,6 @@ class Workflow:
     fuse: bool = True
     in_turn: bool = False
     """A changed finding waits until the revision before it has been processed; otherwise the newest replaces it."""
-    lease_seconds: float | None = None
     bounded_cycles: frozenset[str] = frozenset()
     """Names of automatic transitions that may close a cycle because their criterion bounds it."""
     following: Mapping[str, tuple[Transition, ...]] = field(init=False, repr=False, compare=False)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import time
 from collections import defaultdict
-from collections.abc import Callable, Mapping
-from typing import Any
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, NamedTuple
 
 from tidings.model.pipeline import Pipeline, Schedule
 from tidings.model.views import (
@@ -28,6 +28,31 @@ COUNT_SHARE = 0.1
 """What of the time may go into counting items, where looking is frequent and the table big."""
 QUICK_SECONDS, STALE_SECONDS_MAX = 0.05, 30.0
 SILENT_FACTOR = 5
+
+
+WAITING = frozenset({"open", "parked"})
+"""The standings of what has a way to go, now or later."""
+
+
+class Standing(NamedTuple):
+    """How many items of a kind stand so in a state."""
+
+    kind: str
+    state: str
+    standing: str
+    items: int
+
+
+def queues(pipeline: Pipeline | None, counts: Iterable[Standing]) -> dict[str, int]:
+    """Count what waits for each lane, by the declared workflows: names of states mean nothing here."""
+    waiting: dict[str, int] = defaultdict(int)
+    workflows = pipeline.workflows if pipeline is not None else {}
+    for each in counts:
+        workflow = workflows.get(each.kind)
+        ways = workflow.automatic_from(each.state) if workflow is not None else ()
+        if ways and each.standing in WAITING:
+            waiting[ways[0].lane] += each.items
+    return dict(waiting)
 
 
 class Glance:
@@ -123,6 +148,7 @@ class Glance:
             kinds={kind: dict(of) for kind, of in kinds.items()},
             standings=dict(standings),
             waiting=dict(waiting),
+            queues=queues(declared, [Standing(*row[1:5]) for row in counts]),
             due=sum(row[6] or 0 for row in counts),
             leased=sum(row[5] for row in counts),
             parked=standings.get("parked", 0),

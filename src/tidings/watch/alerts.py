@@ -126,12 +126,11 @@ def readings(
 
 
 def _of_pipeline(name: str, view: PipelineView, limits: Thresholds) -> list[Reading]:
-    waiting = sum(view.waiting.get(state, 0) for state in ("found", "fetched", "surveyed"))
-    queued = view.deliveries.get("queued", 0)
+    waiting, queued = view.queues.get("ai", 0), view.queues.get("notify", 0)
     summarize, announce, dead = limits.waiting_to_summarize, limits.waiting_to_announce, limits.dead_letters
     lag = view.oldest_due_seconds or 0.0
     found = [
-        Reading("summarize queue", name, waiting, summarize, f"{waiting} items of {name} wait to be summarized",
+        Reading("summarize queue", name, waiting, summarize, f"{waiting} items of {name} wait for a summary",
                 f"tidings work --until-idle --pipeline {name}"),
         Reading("announce queue", name, queued, announce, f"{queued} notices of {name} wait to be sent",
                 "tidings status; is the channel answering?"),

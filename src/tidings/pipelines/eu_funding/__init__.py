@@ -66,8 +66,6 @@ class Settings(BaseModel):
     """How often a notice is tried before it is a dead letter."""
     announce_max_age_days: float = Field(default=7, ge=0)
     """What the first run finds is announced only if it is not older than this."""
-    lease_seconds: float = Field(default=900, ge=30)
-    """How long a worker may hold a call."""
 
 
 def build(settings: Settings) -> Pipeline:
@@ -84,7 +82,6 @@ def build(settings: Settings) -> Pipeline:
         pages_url=settings.pages_url,
         summarize_attempts=settings.summarize_attempts,
         queue_days=settings.queue_days,
-        lease_seconds=settings.lease_seconds,
     )
     return Pipeline(
         name=NAME,

@@ -33,9 +33,7 @@ LOOK_AGAIN_DAYS = 90
 """When to look again at what states no deadline."""
 
 
-def opportunity_workflow(
-    *, pages_url: str, summarize_attempts: int, queue_days: float, lease_seconds: float
-) -> Workflow:
+def opportunity_workflow(*, pages_url: str, summarize_attempts: int, queue_days: float) -> Workflow:
     """Declare the workflow.
 
     What waits longer than `queue_days` to be summarized becomes a dead letter whose cause says so: it is counted,
@@ -47,7 +45,6 @@ def opportunity_workflow(
         states=("found", "summarized", "published", "closed"),
         terminal=frozenset({"closed"}),
         body=Opportunity,
-        lease_seconds=lease_seconds,
         transitions=(
             Transition(
                 "summarize",

@@ -299,7 +299,6 @@ def test_the_pipeline_declares_what_the_documents_promise():
 
     assert (settings.every, settings.seen_days, settings.queue_days) == (7200, 90, 7)
     assert (summarize_.retry.attempts, summarize_.retry.exhausted, summarize_.lane) == (3, "dead_letter", "ai")
-    assert workflow.lease_seconds == 900
     assert pipeline.sources[0].schedule.every_seconds == 7200
     assert endpoints(settings) == (
         "https://api.tech.ec.europa.eu",
