@@ -182,7 +182,7 @@ def upload(url: str, lines: Path) -> None:
     sys.stdin.readline()
     accepted = 0
     with lines.open("rb") as file:
-        for findings, rejected in admit_lines(read_lines(file), admit, "BULK"):
+        for findings, rejected, _ in admit_lines(read_lines(file), admit, "BULK"):
             assert not rejected
             accepted += store.intake.append(pipeline.name, findings).accepted
     _say(accepted=accepted)

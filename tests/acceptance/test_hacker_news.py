@@ -53,7 +53,7 @@ def upload(
     appended, refused = Appended(), []
     admit = engine.app.pipelines["hacker_news"].admit
     assert admit is not None
-    for findings, rejected in admit_lines(read_lines(io.BytesIO(raw)), admit, way):
+    for findings, rejected, _ in admit_lines(read_lines(io.BytesIO(raw)), admit, way):
         appended += engine.store.intake.append("hacker_news", findings)
         refused += rejected
     return appended, refused

@@ -318,33 +318,19 @@ def test_a_rewound_log_is_merged_without_effect(ground: Ground) -> None:
     assert after == before
 
 
-def test_a_tombstone_keeps_its_key_from_being_born_again(open_ground: OpenGround) -> None:
+def test_a_tombstone_keeps_the_same_finding_from_being_born_again(open_ground: OpenGround) -> None:
     ground = open_ground(example.pipeline(retention=(Retention("thing", days=1, forget_days=10),)))
     ground.record(thing("a"))
     ground.work()
     ground.advance(seconds=2 * DAY_MS / 1000)
     assert ground.store.retention.tidy()["retired:example"] == 1
 
-    assert ground.store.intake.append("example", [thing("a"), thing("a", "changed")]) == Appended(0, 0, 2)
+    assert ground.store.intake.append("example", [thing("a"), thing("a")]) == Appended(0, 0, 2)
     assert not ground.has("a")
 
     ground.advance(seconds=11 * DAY_MS / 1000)
     ground.store.retention.tidy()
     assert ground.store.intake.append("example", [thing("a")]) == Appended(1, 0, 0)
-
-
-def test_a_finding_that_waited_while_its_item_was_buried_is_not_born_again(open_ground: OpenGround) -> None:
-    ground = open_ground(example.pipeline(retention=(Retention("thing", days=1, forget_days=10),)))
-    ground.record(thing("a"))
-    ground.work()
-    ground.advance(seconds=2 * DAY_MS / 1000)
-    ground.store.intake.append("example", [thing("a", "changed")])
-    ground.store.retention.tidy()
-
-    merged = ground.merge()
-
-    assert (merged.born, merged.changed, merged.unchanged) == (0, 0, 1)
-    assert not ground.has("a")
 
 
 def test_a_held_open_append_with_a_lower_id_is_still_merged(open_ground: OpenGround) -> None:

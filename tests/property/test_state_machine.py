@@ -57,6 +57,13 @@ class Logged(NamedTuple):
     fingerprint: str
 
 
+class Buried(NamedTuple):
+    """What is remembered of a removed thing."""
+
+    fingerprint: str
+    forget_at: int
+
+
 class Grant(NamedTuple):
     """The newest lease of an item that nothing has ended yet."""
 
@@ -85,7 +92,7 @@ class StoreMachine(RuleBasedStateMachine):
         self.accepted: set[str] = set()
         self.waiting: list[Logged] = []
         self.current: dict[str, str] = {}
-        self.buried: dict[str, int] = {}
+        self.buried: dict[str, Buried] = {}
         self.copies: dict[str, Copy] = {}
         """By fingerprint."""
         self.turns: dict[str, list[Copy]] = {}
@@ -122,7 +129,8 @@ class StoreMachine(RuleBasedStateMachine):
             body = msgspec.json.decode(finding.payload, type=example.Thing)
             self.copies[finding.fingerprint] = Copy(body.text, body.fate)
             before = known.get(finding.key)
-            if finding.key in self.buried or before == finding.fingerprint:
+            tombstone = self.buried.get(finding.key) if before is None else None
+            if finding.fingerprint in (before, tombstone and tombstone.fingerprint):
                 continue
             new, changed = new + (before is None), changed + (before is not None)
             known[finding.key] = finding.fingerprint
@@ -179,8 +187,10 @@ class StoreMachine(RuleBasedStateMachine):
         born = changed = 0
         for key, fingerprint in batch:
             before = self.current.get(key)
-            if before == fingerprint or (before is None and key in self.buried):
+            tombstone = self.buried.get(key) if before is None else None
+            if fingerprint in (before, tombstone and tombstone.fingerprint):
                 continue
+            self.buried.pop(key, None)
             born, changed = born + (before is None), changed + (before is not None)
             self.current[key] = fingerprint
             self._line_up(key, self.copies[fingerprint])
@@ -483,11 +493,12 @@ class StoreMachine(RuleBasedStateMachine):
         """Take over what a purge or the retention did, if it was allowed; return the keys buried."""
         now = self.ground.now_ms()
         keys = {key for (key,) in self.ground.sql("SELECT key FROM items")}
-        tombstones = dict(self.ground.sql("SELECT key, forget_at FROM tombstones"))
+        rows = self.ground.sql("SELECT key, fingerprint, forget_at FROM tombstones")
+        tombstones = {key: Buried(fingerprint, forget_at) for key, fingerprint, forget_at in rows}
         gone = set(self.current) - keys
         assert gone <= set(tombstones)
         forgotten = {key for key in self.buried if key not in tombstones}
-        assert all(self.buried[key] <= now for key in forgotten)
+        assert all(self.buried[key].forget_at <= now for key in forgotten)
         self.buried = tombstones
         self.current = {key: fingerprint for key, fingerprint in self.current.items() if key in keys}
         self.turns = {key: copies for key, copies in self.turns.items() if key in keys}

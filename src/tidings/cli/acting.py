@@ -13,6 +13,7 @@ from typing import Annotated, BinaryIO
 import msgspec
 import typer
 
+from tidings.cli import tombstones
 from tidings.cli.help import Command, Group, KeyArgument, KindArgument, PipelineArgument
 from tidings.cli.output import fail, moment, say, show_json, show_table, while_somebody_reads
 from tidings.cli.progress import Meter
@@ -34,6 +35,7 @@ def add_to(app: typer.Typer) -> None:
     dead.command("revive", cls=Command)(revive)
     dead.command("purge", cls=Command)(purge)
     app.add_typer(dead, name="dead", rich_help_panel=PANEL)
+    tombstones.add_to(app, PANEL)
 
 
 def transition(
@@ -134,7 +136,7 @@ def purge(
     everything: AllOption = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Forget dead letters for good. Tombstones keep them from being born again."""
+    """Forget dead letters for good. Tombstones keep the same content from coming back; corrected items are let in."""
     _refuse_nothing(item, pipeline, cause, everything, "purge")
     with opened_store(config) as (store, _):
         count = store.desk.purge(item=item, pipeline=pipeline, cause=cause)
@@ -206,10 +208,11 @@ def upload(
         with _reading(file) as source, Meter(f"uploading to {pipeline}") as meter:
             size_bytes = 0 if file == "-" else Path(file).stat().st_size
             lines = 0
-            for findings, rejected in admit_lines(read_lines(source), declared.admit, way="BULK"):
-                appended += store.intake.append(pipeline, findings)
-                refused.add(rejected)
-                lines += len(findings) + len(rejected)
+            for read in admit_lines(read_lines(source), declared.admit, way="BULK"):
+                taken = store.intake.append(pipeline, read.findings)
+                appended += taken
+                refused.add(read.rejected + taken.refusals(read.findings, read.lines))
+                lines += len(read.findings) + len(read.rejected)
                 meter.show(f"{lines:,} lines", source.tell() if size_bytes else 0, size_bytes)
         if as_json:
             _show_upload(appended, refused)

@@ -14,7 +14,7 @@ from typing import Annotated, Any, TypeVar
 import typer
 
 from tidings.app import App
-from tidings.cli.output import end, fail
+from tidings.cli.output import end, fail, moment
 from tidings.config import Settings, load
 from tidings.model.errors import Misconfigured, StoreUnavailable, TidingsError
 from tidings.model.pipeline import Pipeline
@@ -82,6 +82,14 @@ def found_item(store: Store, pipeline: str, kind: str, key: str) -> ItemView:
     """Return an item by its name, or end with exit code 1."""
     view = store.desk.find(pipeline, kind, key)
     if view is None:
+        removed = [each for each in store.tombstones.list(pipeline=pipeline, key=key) if each.kind == kind]
+        if removed:
+            since, until = moment(removed[0].buried_at), moment(removed[0].forget_at)
+            lifting = f"`tidings tombstones lift {pipeline} {kind} {key}`"
+            fail(
+                f"{kind} {key!r} was removed on {since}, and is remembered as such until {until}; {lifting} ends that",
+                1,
+            )
         fail(f"{pipeline} remembers no {kind} {key!r}; `tidings items --pipeline {pipeline}` lists what there is", 1)
     return view
 

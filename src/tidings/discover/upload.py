@@ -9,7 +9,7 @@ import re
 import zlib
 from collections.abc import Iterable, Iterator
 from itertools import chain
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from tidings.discover.strict_json import SIZE_BYTES_MAX, parse
 from tidings.model.errors import BadInput
@@ -70,27 +70,35 @@ def read_lines(file: Readable, *, gzip_allowed: bool = True, lines_max: int | No
         raise BadInput(f"more than {lines_max} lines; split the upload")
 
 
-def admit_lines(
-    lines: Iterable[Line], admit: Admit, way: str, *, batch: int = BATCH
-) -> Iterator[tuple[list[Finding], list[Rejected]]]:
-    """Make findings of what was read, batch by batch, with the lines that could not become one."""
-    findings: list[Finding] = []
-    rejected: list[Rejected] = []
+class Admitted(NamedTuple):
+    """A batch of an upload."""
+
+    findings: list[Finding]
+    rejected: list[Rejected]
+    """The lines that could not become a finding."""
+    lines: list[int]
+    """Where each finding stood."""
+
+
+def admit_lines(lines: Iterable[Line], admit: Admit, way: str, *, batch: int = BATCH) -> Iterator[Admitted]:
+    """Make findings of what was read, batch by batch."""
+    read = Admitted([], [], [])
     size = 0
     for number, value in lines:
         try:
             if isinstance(value, BadInput):
                 raise value
             finding = admit(value, way=way)
-            findings.append(finding)
+            read.findings.append(finding)
+            read.lines.append(number)
             size += len(finding.payload)
         except BadInput as error:
-            rejected.append(Rejected(number, str(error)))
-        if len(findings) + len(rejected) >= batch or size >= BATCH_BYTES:
-            yield findings, rejected
-            findings, rejected, size = [], [], 0
-    if findings or rejected:
-        yield findings, rejected
+            read.rejected.append(Rejected(number, str(error)))
+        if len(read.findings) + len(read.rejected) >= batch or size >= BATCH_BYTES:
+            yield read
+            read, size = Admitted([], [], []), 0
+    if read.findings or read.rejected:
+        yield read
 
 
 def _head(chunks: Iterator[bytes]) -> bytes:

@@ -5,6 +5,7 @@ Those made for every item on its way are Structs: making one costs a tenth of a 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from hashlib import blake2b
 from typing import Any, Literal
@@ -180,14 +181,30 @@ class Appended:
     new: int = 0
     changed: int = 0
     unchanged: int = 0
+    buried: tuple[int, ...] = ()
+    """The places, in the page, of findings that are new but removed for good; of a sum only their number counts."""
 
     @property
     def accepted(self) -> int:
         """How many were written to the log."""
         return self.new + self.changed
 
+    def refusals(self, findings: Sequence[Finding], lines: Sequence[int]) -> list[Rejected]:
+        """Name the lines whose items were removed for good: they are neither accepted nor duplicates."""
+        return [Rejected(lines[place], _removed(findings[place])) for place in self.buried]
+
     def __add__(self, other: Appended) -> Appended:
-        return Appended(self.new + other.new, self.changed + other.changed, self.unchanged + other.unchanged)
+        return Appended(
+            self.new + other.new,
+            self.changed + other.changed,
+            self.unchanged + other.unchanged,
+            self.buried + other.buried,
+        )
+
+
+def _removed(finding: Finding) -> str:
+    name = f"{finding.pipeline} {finding.kind} {finding.key}"
+    return f"{finding.key} was removed for good; `tidings tombstones lift {name}` lets it in again"
 
 
 def ref(kind: str, key: str) -> str:

@@ -244,3 +244,14 @@ class TokenView(msgspec.Struct, frozen=True, kw_only=True):
     created_at: int
     last_used_at: int | None = None
     revoked_at: int | None = None
+
+
+class TombstoneView(msgspec.Struct, frozen=True):
+    """What is remembered of a removed item."""
+
+    pipeline: str
+    kind: str
+    key: str
+    fingerprint: str
+    buried_at: int
+    forget_at: int

@@ -113,6 +113,8 @@ class Workflow:
     fuse: bool = True
     in_turn: bool = False
     """A changed finding waits until the revision before it has been processed; otherwise the newest replaces it."""
+    tombstones_are_final: bool = False
+    """What was removed stays removed until its tombstone is forgotten, even if its source changes it meanwhile."""
     bounded_cycles: frozenset[str] = frozenset()
     """Names of automatic transitions that may close a cycle because their criterion bounds it."""
     following: Mapping[str, tuple[Transition, ...]] = field(init=False, repr=False, compare=False)

@@ -66,6 +66,8 @@ def delivery_workflow(send: Processor, retry: RetryPolicy = RETRY) -> Workflow:
         states=("queued", "sent"),
         terminal=frozenset({"sent"}),
         body=Delivery,
+        # A notice that went out is never sent again, however its parent is processed later.
+        tombstones_are_final=True,
         transitions=(
             Transition(
                 "send",

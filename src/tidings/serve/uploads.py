@@ -5,12 +5,13 @@ from __future__ import annotations
 import asyncio
 from dataclasses import dataclass, field
 from hashlib import sha256
+from operator import attrgetter
 from typing import Any, Protocol
 
 import msgspec
 
 from tidings.model.errors import BadInput
-from tidings.model.item import Appended, Finding
+from tidings.model.item import Appended, Finding, Rejected
 from tidings.model.pipeline import Admit, Pipeline
 from tidings.model.publication import Collection
 from tidings.serve.bodies import JSON_TYPES, LINE_TYPES, read_body
@@ -50,10 +51,11 @@ RECEIPT: dict[str, Any] = {
 
 @dataclass(slots=True)
 class Read:
-    """What a body held: findings, and the lines that made none."""
+    """What a body held: findings with the lines they stood on, and the lines that made none."""
 
     findings: list[Finding] = field(default_factory=list)
-    rejected: list[dict[str, Any]] = field(default_factory=list)
+    places: list[int] = field(default_factory=list)
+    rejected: list[Rejected] = field(default_factory=list)
     lines: int = 0
 
 
@@ -169,10 +171,13 @@ class Uploads:
         if read.findings:
             appended = await self._parts.executor.write(self._parts.intake.append, pipeline.name, read.findings)
             self._parts.wake()
+        buried = appended.refusals(read.findings, read.places)
+        if buried and not is_bulk:
+            raise Problem(409, f"This was not accepted: {buried[0].reason}.", where="body")
         receipt = {
             "accepted": appended.accepted,
             "duplicate": appended.unchanged,
-            "rejected": read.rejected,
+            "rejected": sorted(read.rejected + buried, key=attrgetter("line")),
             "new": appended.new,
             "changed": appended.changed,
         }
@@ -189,7 +194,7 @@ class Uploads:
             reason = str(value).replace("the array never ends", "it ends inside a value")
             raise Problem(400, f"The body cannot be read: {reason}.", where="body")
         try:
-            return Read([admit(value, way="POST")], lines=1)
+            return Read([admit(value, way="POST")], [1], lines=1)
         except BadInput as error:
             raise Problem(422, f"This was not accepted: {error}.", where="body") from error
 
@@ -207,8 +212,9 @@ class Uploads:
                 if isinstance(value, BadInput):
                     raise value
                 read.findings.append(admit(value, way="BULK"))
+                read.places.append(line)
             except BadInput as error:
-                read.rejected.append({"line": line, "reason": str(error)})
+                read.rejected.append(Rejected(line, str(error)))
         return read
 
 

@@ -11,6 +11,7 @@ from tidings.model.pipeline import Pipeline
 from tidings.model.settlement import LogRow
 from tidings.model.workflow import Workflow
 from tidings.store.database import Row, Tx
+from tidings.store.tombstones import Buried, drop_tombstones, find_buried, is_final
 
 UNKNOWN_STATE = "unknown"
 
@@ -107,16 +108,19 @@ def _adopt_distinct(tx: Tx, pipelines: Mapping[str, Pipeline], batch: list[Arriv
     known = {row[0]: _known(row) for row in tx.many("look_up_item", names)}
     buried = find_buried(tx, [name for name in names if name[0] not in known])
     new: list[Arrival] = []
+    reborn: list[Finding] = []
     restarts: list[tuple[Known, Arrival]] = []
     waits: list[tuple[Known, Arrival]] = []
     touched: list[tuple[int, int]] = []
     for number, arrival in enumerate(batch):
         item = known.get(number)
-        if item is None:
-            if number in buried:
-                adopted.unchanged += 1
-            else:
-                new.append(arrival)
+        tombstone = buried.get(number)
+        if item is None and tombstone is not None and _stays_buried(pipelines, tombstone, arrival):
+            adopted.unchanged += 1
+        elif item is None:
+            new.append(arrival)
+            if tombstone is not None:
+                reborn.append(arrival.finding)
         elif arrival.intake_id and arrival.intake_id <= item.intake_id:
             adopted.unchanged += 1  # merged before; the checkpoint was lost or foreign
         elif item.fingerprint == arrival.finding.fingerprint:
@@ -127,17 +131,18 @@ def _adopt_distinct(tx: Tx, pipelines: Mapping[str, Pipeline], batch: list[Arriv
             (waits if _must_wait(pipelines, item, arrival.finding) else restarts).append((item, arrival))
     if touched:
         tx.many("touch_intake_id", touched)
+    drop_tombstones(tx, reborn)
     _insert(tx, pipelines, new, adopted)
     _restart(tx, pipelines, restarts, adopted)
     _let_wait(tx, waits, adopted)
 
 
-def find_buried(tx: Tx, names: Sequence[tuple[int, str, str, str]]) -> set[int]:
-    """Return the numbers of those that were removed for good; rows are (number, pipeline, kind, key)."""
-    pipelines = {pipeline for _, pipeline, _, _ in names}
-    if not any(tx.one("any_tombstone", pipeline=pipeline) for pipeline in pipelines):
-        return set()
-    return {row[0] for row in tx.many("look_up_tombstone", names)}
+def _stays_buried(pipelines: Mapping[str, Pipeline], tombstone: Buried, arrival: Arrival) -> bool:
+    """Tell whether a finding brings nothing new of an item that was removed."""
+    finding, intake_id = arrival
+    if intake_id and intake_id <= tombstone.intake_id:
+        return True  # merged before its item was removed; the log is being read again
+    return finding.fingerprint == tombstone.fingerprint or is_final(pipelines, finding.pipeline, finding.kind)
 
 
 def _must_wait(pipelines: Mapping[str, Pipeline], item: Known, finding: Finding) -> bool:

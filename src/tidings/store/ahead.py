@@ -15,12 +15,13 @@ from typing import Any
 from tidings.model.item import ref
 from tidings.model.pipeline import Pipeline
 from tidings.model.settlement import Ahead, LogRow, Settlement
-from tidings.store.adopting import Adopted, adopt, arrivals, find_buried
+from tidings.store.adopting import Adopted, adopt, arrivals
 from tidings.store.awaiting import awaiting, wake_for, wake_late
 from tidings.store.database import Batch, Preparing, Tx
 from tidings.store.effects import bear_children, journal_row, shown_row, trouble
 from tidings.store.links import link_rows
 from tidings.store.shelving import Showing, prepare_presentations, write_presentations
+from tidings.store.tombstones import find_buried
 
 
 def take(tx: Tx, pipelines: Mapping[str, Pipeline], pipeline: str, rows: list[LogRow], lease_ms: int) -> Ahead | None:
@@ -50,7 +51,7 @@ def _fresh(tx: Tx, pipeline: str, rows: list[LogRow], kinds: Mapping[str, str]) 
     if len(times) < len(names):
         names = [name for name in names if times[name[2:]] == 1]
     known = {row[0] for row in tx.many("known_fingerprints", names)}
-    known |= find_buried(tx, names)
+    known |= find_buried(tx, names).keys()
     return [name[0] for name in names if name[0] not in known]
 
 

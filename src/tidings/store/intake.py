@@ -13,10 +13,11 @@ from tidings.model.errors import BadInput
 from tidings.model.item import LOW, Appended, Finding
 from tidings.model.pipeline import Pipeline
 from tidings.model.settlement import Ahead, LogRow, Merged, Settlement
-from tidings.store.adopting import Adopted, adopt, arrivals, find_buried
+from tidings.store.adopting import Adopted, adopt, arrivals
 from tidings.store.ahead import Birth, bear, prepare, take
 from tidings.store.database import Database, Tx
 from tidings.store.shelving import put_first_cards
+from tidings.store.tombstones import find_buried, is_final
 
 BATCH_BYTES = 16 << 20
 """What is read of the log at once."""
@@ -88,13 +89,18 @@ class IntakeLog:
             known[findings[number].kind, findings[number].key] = fingerprint
         for number, fingerprint in tx.many("waiting_findings", [(n, p, k, checkpoint, y) for n, p, k, y in names]):
             known[findings[number].kind, findings[number].key] = fingerprint
-        buried = {(findings[n].kind, findings[n].key) for n in find_buried(tx, names)}
+        buried = find_buried(tx, names)
         fresh: list[Finding] = []
+        final: list[int] = []
         new = changed = 0
-        for finding in findings:
+        for number, finding in enumerate(findings):
             name = (finding.kind, finding.key)
             seen = known.get(name)
-            if name in buried or seen == finding.fingerprint:
+            tombstone = buried.get(number) if seen is None else None
+            if (tombstone.fingerprint if tombstone else seen) == finding.fingerprint:
+                continue
+            if tombstone is not None and is_final(self._pipelines, pipeline, finding.kind):
+                final.append(number)
                 continue
             new, changed = (new + 1, changed) if seen is None else (new, changed + 1)
             known[name] = finding.fingerprint
@@ -103,7 +109,7 @@ class IntakeLog:
             "insert_finding",
             [(pipeline, f.kind, f.key, f.fingerprint, f.priority, f.payload, source) for f in fresh],
         )
-        return Appended(new, changed, len(findings) - len(fresh))
+        return Appended(new, changed, len(findings) - len(fresh) - len(final), tuple(final))
 
     def checkpoint(self, tx: Tx, pipeline: str) -> int:
         """Return the id of the last merged finding; a foreign one counts as none."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -20,6 +21,7 @@ SAMPLE_DAYS = 30
 RUN_DAYS = 30
 JOURNAL_BATCH = 5_000
 TRIM_SECONDS = 3600.0
+TOMBSTONE_DAYS = 90
 _AT_REST = "i.lease_until IS NULL AND i.standing IN ('done', 'rejected', 'waits')"
 _NO_OPEN_DELIVERY = """NOT EXISTS (SELECT 1 FROM links l
     WHERE l.pipeline = i.pipeline AND l.relation = 'announces' AND l.parent = i.kind || ':' || i.key
@@ -32,6 +34,17 @@ DEAD = (
     "SELECT i.id, i.pipeline, i.kind, i.key, i.fingerprint, i.lease_token FROM items i "  # noqa: S608  # constants
     f"WHERE i.standing = 'dead' AND i.lease_until IS NULL AND {_NO_OPEN_DELIVERY}"
 )
+
+
+class Leaving(NamedTuple):
+    """An item that is about to be removed, as it was seen."""
+
+    id: int
+    pipeline: str
+    kind: str
+    key: str
+    fingerprint: str
+    token: int
 
 
 class RetentionStore:
@@ -143,27 +156,28 @@ class RetentionStore:
             return self.bury(tx, rows, None)
 
     def bury(self, tx: Tx, rows: list[Row], forget_days: float | None) -> int:
-        """Delete items and all that is theirs; leave tombstones. Rows: id, pipeline, kind, key, fingerprint, token."""
-        if not rows:
+        """Delete items and all that is theirs; leave tombstones."""
+        leaving = [Leaving(*row) for row in rows]
+        deleted: dict[int, int] = dict(tx.many("delete_item", [(item.id, item.token) for item in leaving]))
+        gone = [item for item in leaving if item.id in deleted]
+        if not gone:
             return 0
-        deleted = {row[0] for row in tx.many("delete_item", [(row[0], row[5]) for row in rows])}
-        gone = [row for row in rows if row[0] in deleted]
-        ids = [(row[0],) for row in gone]
+        ids = [(item.id,) for item in gone]
         tx.many("delete_bodies", ids)
         tx.many("delete_journal", ids)
-        names = [(p, ref(k, y)) for _, p, k, y, _, _ in gone]
+        names = [(item.pipeline, ref(item.kind, item.key)) for item in gone]
         tx.many("unsay_as_child", names)
         tx.many("unsay_as_parent", names)
-        drop_shown(tx, [row[0] for row in gone])
-        tombstones = []
-        for _, pipeline, kind, key, fingerprint, _ in gone:
-            days = forget_days
-            if days is None:
-                declared = self._pipelines.get(pipeline)
-                days = declared.tombstone_days if declared else 90
-            tombstones.append((pipeline, kind, key, fingerprint, round(days * DAY_MS)))
-        tx.many("insert_tombstone", tombstones)
+        drop_shown(tx, [item.id for item in gone])
+        tx.many("insert_tombstone", [self._tombstone(item, deleted[item.id], forget_days) for item in gone])
         return len(gone)
+
+    def _tombstone(self, item: Leaving, intake_id: int, forget_days: float | None) -> tuple[Any, ...]:
+        if forget_days is None:
+            declared = self._pipelines.get(item.pipeline)
+            forget_days = declared.tombstone_days if declared else TOMBSTONE_DAYS
+        forget_ms = round(forget_days * DAY_MS)
+        return (item.pipeline, item.kind, item.key, item.fingerprint, intake_id, forget_ms)
 
     def purge(self, *, item: int | None = None, pipeline: str | None = None, cause: str | None = None) -> int:
         """Bury dead letters now: one, those of a cause, or all."""

@@ -22,6 +22,7 @@ from tidings.store.rebuild import Rebuilder
 from tidings.store.retention import RetentionStore
 from tidings.store.schedules import ScheduleStore
 from tidings.store.shelf import ShelfStore
+from tidings.store.tombstones import TombstoneStore
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +41,7 @@ class Store:
     retention: RetentionStore
     rebuilder: Rebuilder
     alerts: AlertStore
+    tombstones: TombstoneStore
     desk: StoreDesk
 
 
@@ -102,5 +104,6 @@ def open_store(
         retention,
         Rebuilder(database, pipelines),
         AlertStore(database),
+        TombstoneStore(database),
         desk,
     )

@@ -178,7 +178,7 @@ def test_a_batch_holds_no_more_than_memory_is_meant_to_hold():
     def admit(value, *, way):
         return Finding("p", "k", str(value["id"]), "f", b"x" * (upload.BATCH_BYTES // 2))
 
-    batches = [[finding.key for finding in findings] for findings, _ in admit_lines(lines, admit, "BULK")]
+    batches = [[finding.key for finding in findings] for findings, _, _ in admit_lines(lines, admit, "BULK")]
 
     assert batches == [["1", "2"], ["3", "4"], ["5", "6"], ["7"]]
 
@@ -193,9 +193,10 @@ def test_admitted_lines_come_in_batches_with_what_was_rejected():
 
     batches = list(admit_lines(lines, admit, "BULK", batch=2))
 
-    assert [[finding.key for finding in findings] for findings, _ in batches] == [["1"], ["4"], ["5"]]
-    assert [(r.line, r.reason) for _, rejected in batches for r in rejected] == [
+    assert [[finding.key for finding in findings] for findings, _, _ in batches] == [["1"], ["4"], ["5"]]
+    assert [(r.line, r.reason) for _, rejected, _ in batches for r in rejected] == [
         (2, "not an object"),
         (3, "cut off: it ends inside a value"),
     ]
+    assert [batch.lines for batch in batches] == [[1], [4], [5]]
     assert batches[0][0][0].payload == b"BULK"

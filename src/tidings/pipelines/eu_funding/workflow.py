@@ -41,6 +41,8 @@ def opportunity_workflow(*, pages_url: str, summarize_attempts: int, queue_days:
     """
     return Workflow(
         kind=KIND,
+        # The seen records of the portal: a call that has closed and gone is not announced as new because a row changed.
+        tombstones_are_final=True,
         start="found",
         states=("found", "summarized", "published", "closed"),
         terminal=frozenset({"closed"}),

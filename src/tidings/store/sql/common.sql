@@ -95,7 +95,7 @@ SELECT 1 FROM tombstones WHERE pipeline = :pipeline LIMIT 1;
 
 -- name: look_up_tombstone
 -- params: number pipeline kind key
-SELECT :number FROM tombstones WHERE pipeline = :pipeline AND kind = :kind AND key = :key;
+SELECT :number, fingerprint, intake_id FROM tombstones WHERE pipeline = :pipeline AND kind = :kind AND key = :key;
 
 -- name: insert_item
 -- A finding becomes an item, due at once where its workflow begins by itself.
@@ -337,7 +337,7 @@ RETURNING id, state, lease_token;
 -- name: delete_item
 -- Guarded by the token seen: whatever gives an item a new life bumps it.
 -- params: id token
-DELETE FROM items WHERE id = :id AND lease_token = :token AND lease_until IS NULL RETURNING id;
+DELETE FROM items WHERE id = :id AND lease_token = :token AND lease_until IS NULL RETURNING id, intake_id;
 
 -- name: delete_bodies
 -- params: id
@@ -348,11 +348,28 @@ DELETE FROM bodies WHERE item = :id;
 DELETE FROM journal WHERE item = :id;
 
 -- name: insert_tombstone
--- params: pipeline kind key fingerprint forget_ms
-INSERT INTO tombstones (pipeline, kind, key, fingerprint, buried_at, forget_at)
-VALUES (:pipeline, :kind, :key, :fingerprint, tidings_now(), tidings_now() + :forget_ms)
+-- params: pipeline kind key fingerprint intake_id forget_ms
+INSERT INTO tombstones (pipeline, kind, key, fingerprint, intake_id, buried_at, forget_at)
+VALUES (:pipeline, :kind, :key, :fingerprint, :intake_id, tidings_now(), tidings_now() + :forget_ms)
 ON CONFLICT (pipeline, kind, key) DO UPDATE
-SET fingerprint = excluded.fingerprint, buried_at = excluded.buried_at, forget_at = excluded.forget_at;
+SET fingerprint = excluded.fingerprint, intake_id = excluded.intake_id, buried_at = excluded.buried_at,
+    forget_at = excluded.forget_at;
+
+-- name: drop_tombstone
+-- Its item is born again.
+-- params: pipeline kind key
+DELETE FROM tombstones WHERE pipeline = :pipeline AND kind = :kind AND key = :key;
+
+-- name: tombstones
+-- The youngest first; of one pipeline or key where that is asked.
+SELECT pipeline, kind, key, fingerprint, buried_at, forget_at FROM tombstones
+WHERE (pipeline = :pipeline OR CAST(:pipeline AS TEXT) IS NULL) AND (key = :key OR CAST(:key AS TEXT) IS NULL)
+ORDER BY buried_at DESC, pipeline, kind, key LIMIT :limit;
+
+-- name: lift_tombstones
+DELETE FROM tombstones
+WHERE pipeline = :pipeline AND (kind = :kind OR CAST(:kind AS TEXT) IS NULL)
+    AND (key = :key OR CAST(:key AS TEXT) IS NULL);
 
 -- name: forget_tombstones
 DELETE FROM tombstones WHERE forget_at <= tidings_now();

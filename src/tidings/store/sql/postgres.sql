@@ -28,7 +28,8 @@ ORDER BY id FOR UPDATE OF items;
 
 -- name: look_up_tombstone
 -- params: number pipeline kind key
-SELECT v.n FROM unnest(:number::bigint[], :pipeline::text[], :kind::text[], :key::text[]) AS v (n, p, k, y)
+SELECT v.n, fingerprint, intake_id
+FROM unnest(:number::bigint[], :pipeline::text[], :kind::text[], :key::text[]) AS v (n, p, k, y)
 JOIN tombstones ON pipeline = v.p AND kind = v.k AND key = v.y;
 
 -- name: insert_item
@@ -250,7 +251,7 @@ RETURNING id, state, lease_token;
 -- name: delete_item
 -- params: id token
 DELETE FROM items USING unnest(:id::bigint[], :token::bigint[]) AS v (i, t)
-WHERE id = v.i AND lease_token = v.t AND lease_until IS NULL RETURNING id;
+WHERE id = v.i AND lease_token = v.t AND lease_until IS NULL RETURNING id, intake_id;
 
 -- name: delete_bodies
 -- params: id
@@ -261,12 +262,20 @@ DELETE FROM bodies WHERE item = ANY(:id::bigint[]);
 DELETE FROM journal WHERE item = ANY(:id::bigint[]);
 
 -- name: insert_tombstone
--- params: pipeline kind key fingerprint forget_ms
-INSERT INTO tombstones (pipeline, kind, key, fingerprint, buried_at, forget_at)
-SELECT p, k, y, f, tidings_now(), tidings_now() + m
-FROM unnest(:pipeline::text[], :kind::text[], :key::text[], :fingerprint::text[], :forget_ms::bigint[]) AS v (p, k, y, f, m)
+-- params: pipeline kind key fingerprint intake_id forget_ms
+INSERT INTO tombstones (pipeline, kind, key, fingerprint, intake_id, buried_at, forget_at)
+SELECT pipeline, kind, key, fingerprint, intake_id, tidings_now(), tidings_now() + forget_ms
+FROM unnest(:pipeline::text[], :kind::text[], :key::text[], :fingerprint::text[], :intake_id::bigint[],
+    :forget_ms::bigint[]) AS v (pipeline, kind, key, fingerprint, intake_id, forget_ms)
 ON CONFLICT (pipeline, kind, key) DO UPDATE
-SET fingerprint = excluded.fingerprint, buried_at = excluded.buried_at, forget_at = excluded.forget_at;
+SET fingerprint = excluded.fingerprint, intake_id = excluded.intake_id, buried_at = excluded.buried_at,
+    forget_at = excluded.forget_at;
+
+-- name: drop_tombstone
+-- params: pipeline kind key
+DELETE FROM tombstones t
+USING unnest(:pipeline::text[], :kind::text[], :key::text[]) AS v (pipeline, kind, key)
+WHERE t.pipeline = v.pipeline AND t.kind = v.kind AND t.key = v.key;
 
 -- name: insert_link
 -- params: pipeline relation child said_by parent position

@@ -25,7 +25,7 @@ FILES = {
 def test_every_real_item_is_admitted_and_completed(samples, name, count):
     ends: Counter[str] = Counter()
     with (samples / "hackernews" / name).open("rb") as file:
-        for findings, rejected in admit_lines(read_lines(file), admit, "BULK"):
+        for findings, rejected, _ in admit_lines(read_lines(file), admit, "BULK"):
             assert rejected == []
             for finding in findings:
                 state, body = live_through(finding)
@@ -39,7 +39,7 @@ def test_every_real_item_is_admitted_and_completed(samples, name, count):
 def test_dead_and_deleted_items_are_told_apart(samples):
     marks: Counter[str] = Counter()
     with (samples / "hackernews" / "hiring_comments.jsonl").open("rb") as file:
-        for findings, _ in admit_lines(read_lines(file), admit, "BULK"):
+        for findings, _, _ in admit_lines(read_lines(file), admit, "BULK"):
             for finding in findings:
                 _, body = live_through(finding)
                 shown = presented(body)
@@ -58,7 +58,7 @@ def test_the_edge_lines_end_as_they_should(samples):
     ends = []
     for each in told:
         lines = read_lines(io.BytesIO(each["line"].encode()))
-        ((findings, rejected),) = admit_lines(lines, admit, "BULK")
+        ((findings, rejected, _),) = admit_lines(lines, admit, "BULK")
         if rejected:
             ends.append(f"rejected: {rejected[0].reason}")
             continue

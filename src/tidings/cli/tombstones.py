@@ -1,0 +1,69 @@
+"""`tidings tombstones`: what is remembered of removed items, and how to let one in again."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from tidings.cli.help import Command, Group, PipelineArgument
+from tidings.cli.output import fail, moment, say, show_json, show_table
+from tidings.cli.shared import ConfigOption, JsonOption, opened_store
+
+LIMIT = 100
+
+
+def add_to(app: typer.Typer, panel: str) -> None:
+    """Add these commands."""
+    group = typer.Typer(cls=Group, help="Tombstones of removed items: list them, or lift them.", no_args_is_help=True)
+    group.command("list", cls=Command)(list_tombstones)
+    group.command("lift", cls=Command)(lift)
+    app.add_typer(group, name="tombstones", rich_help_panel=panel)
+
+
+def list_tombstones(
+    config: ConfigOption = None,
+    pipeline: Annotated[str | None, typer.Option(help="Only of this pipeline.")] = None,
+    key: Annotated[str | None, typer.Option(help="Only of this key.")] = None,
+    limit: Annotated[int, typer.Option(min=1, max=10_000, help="At most so many.")] = LIMIT,
+    as_json: JsonOption = False,
+) -> None:
+    """List tombstones, the youngest first. The same content is not taken in again until one is forgotten."""
+    with opened_store(config) as (store, pipelines):
+        _check(pipeline, list(pipelines))
+        found = store.tombstones.list(pipeline=pipeline, key=key, limit=limit)
+    if as_json:
+        show_json(found)
+        return
+    rows = [(each.pipeline, each.kind, each.key, moment(each.buried_at), moment(each.forget_at)) for each in found]
+    none = "no tombstones: nothing was removed, or it has been forgotten since"
+    show_table(("pipeline", "kind", "key", "removed", "remembered until"), rows, empty=none)
+
+
+def lift(
+    pipeline: Annotated[str, PipelineArgument],
+    kind: Annotated[str | None, typer.Argument(metavar="[KIND]", help="The kind of item.")] = None,
+    key: Annotated[str | None, typer.Argument(metavar="[KEY]", help="The item's key.")] = None,
+    config: ConfigOption = None,
+    everything: Annotated[bool, typer.Option("--all", help="All of the pipeline, or of the kind.")] = False,
+    as_json: JsonOption = False,
+) -> None:
+    """Forget a tombstone. The next finding of that key is taken as new, whatever it holds."""
+    if key is None and not everything:
+        fail("say which: KIND and KEY, or --all for every tombstone of the pipeline or kind")
+    if key is not None and everything:
+        fail("a KEY and --all contradict each other")
+    with opened_store(config) as (store, pipelines):
+        _check(pipeline, list(pipelines))
+        count = store.tombstones.lift(pipeline, kind=kind, key=key)
+    if key is not None and not count:
+        fail(f"there is no tombstone of {pipeline} {kind} {key}; `tidings tombstones list` shows them", 1)
+    if as_json:
+        show_json({"lifted": count})
+    else:
+        say(f"{count} lifted")
+
+
+def _check(pipeline: str | None, known: list[str]) -> None:
+    if pipeline is not None and pipeline not in known:
+        fail(f"there is no pipeline {pipeline!r}; known: {', '.join(known) or 'none'}")

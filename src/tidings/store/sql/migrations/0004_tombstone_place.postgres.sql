@@ -1,0 +1,2 @@
+-- Up to which finding of the log a removed item had been merged: what stands before it brings nothing new.
+ALTER TABLE tombstones ADD COLUMN intake_id bigint NOT NULL DEFAULT 0;

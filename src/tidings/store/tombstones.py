@@ -1,0 +1,69 @@
+"""Tombstones: what a removed item leaves behind, so that the same finding does not bring it back.
+
+A finding with another fingerprint is something new and is let in, unless the workflow says that its tombstones are
+final. The item that is born then takes the tombstone's place.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+from tidings.model.errors import BadInput
+from tidings.model.item import Finding
+from tidings.model.pipeline import Pipeline
+from tidings.model.views import TombstoneView
+from tidings.store.database import Database, Tx
+
+Name = tuple[int, str, str, str]
+"""A number of the caller's own, then pipeline, kind and key."""
+
+
+class Buried(NamedTuple):
+    """What is remembered of a removed item, under the number its name was looked up by."""
+
+    number: int
+    fingerprint: str
+    intake_id: int
+    """The last finding of the log that had been merged into the item; 0 for children."""
+
+
+def find_buried(tx: Tx, names: Sequence[Name]) -> dict[int, Buried]:
+    """Return the tombstones of those that have one, by the number of the name."""
+    pipelines = {pipeline for _, pipeline, _, _ in names}
+    if not any(tx.one("any_tombstone", pipeline=pipeline) for pipeline in pipelines):
+        return {}
+    return {row[0]: Buried(*row) for row in tx.many("look_up_tombstone", names)}
+
+
+def is_final(pipelines: Mapping[str, Pipeline], pipeline: str, kind: str) -> bool:
+    """Tell whether removed items of a kind stay removed whatever their source says."""
+    declared = pipelines.get(pipeline)
+    workflow = declared.workflows.get(kind) if declared else None
+    return workflow is not None and workflow.tombstones_are_final
+
+
+def drop_tombstones(tx: Tx, findings: Sequence[Finding]) -> None:
+    """Forget tombstones whose items are born again."""
+    if findings:
+        tx.many("drop_tombstone", [(finding.pipeline, finding.kind, finding.key) for finding in findings])
+
+
+class TombstoneStore:
+    """What operators see and do about tombstones."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def list(self, *, pipeline: str | None = None, key: str | None = None, limit: int = 100) -> list[TombstoneView]:
+        """Return tombstones, the youngest first."""
+        with self._database.reading() as tx:
+            rows = tx.all("tombstones", pipeline=pipeline, key=key, limit=limit)
+        return [TombstoneView(*row) for row in rows]
+
+    def lift(self, pipeline: str, *, kind: str | None = None, key: str | None = None) -> int:
+        """Forget a pipeline's tombstones, or those of one kind or key: the next finding of it is taken as new."""
+        if key is not None and kind is None:
+            raise BadInput("a key needs its kind")
+        with self._database.transaction() as tx:
+            return tx.run("lift_tombstones", pipeline=pipeline, kind=kind, key=key)
