@@ -2,11 +2,12 @@
 PYTHON ?= python3
 VENV := .venv
 PORT ?= 8000
+MINUTES ?= 20
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check install -qq
 
 .DEFAULT_GOAL := help
-.PHONY: help install run test retest lint format docs bench bench-peers screenshots quality lock clean storm
+.PHONY: help install run test retest lint format docs bench bench-peers screenshots quality lock clean storm soak
 
 help: ## show this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -44,6 +45,9 @@ retest: $(VENV)/.dev ## run again only what failed, one test at a time
 
 storm: $(VENV)/.dev ## the slow proofs at their full size: races, kill storms, restarts
 	@TIDINGS_STORM=full $(BIN)/python -m pytest -m slow
+
+soak: $(VENV)/.dev ## every role under load for MINUTES (20): fails where memory or the log keeps growing
+	@PYTHONPATH=src $(BIN)/python -m bench.soak --minutes $(MINUTES)
 
 lint: $(VENV)/.dev ## style, types, layers
 	@$(BIN)/ruff format --check .

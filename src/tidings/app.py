@@ -40,6 +40,7 @@ from tidings.store.migrate import migrate
 from tidings.store.store import Store, open_store
 from tidings.watch.alerts import AlertLoop, Facts
 from tidings.watch.logs import hide
+from tidings.watch.memory import trim_memory
 from tidings.watch.metrics import Metrics
 from tidings.wiring import ChannelSpec, Nothing, Wiring, check_routes, discord_hosts
 
@@ -282,7 +283,7 @@ async def run_loops(loops: list[Loop], stop: asyncio.Event) -> None:
     """Run loops until `stop` is set; the first that fails stops the others."""
     # What a batch makes is freed without the collector's help; looking for cycles in it took a twentieth of the time.
     gc.set_threshold(*COLLECT)
-    tasks = [asyncio.create_task(loop(stop)) for loop in loops]
+    tasks = [asyncio.create_task(loop(stop)) for loop in (*loops, trim_memory)]
     try:
         done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_EXCEPTION)
     finally:

@@ -24,6 +24,7 @@ from tidings.store.database import Database, connect, wait_for_server
 from tidings.store.migrate import migrate
 from tidings.store.store import Store, open_store
 from tidings.watch import logs
+from tidings.watch.memory import bound_memory
 from tidings.wiring import Wiring, wiring_from
 
 T = TypeVar("T")
@@ -116,6 +117,7 @@ def with_delivery_kinds(wiring: Wiring) -> dict[str, Pipeline]:
 
 def run_fast(main: Coroutine[Any, Any, T]) -> T:
     """Run on uvloop, which serves about a third more requests than the standard loop, where there is one."""
+    bound_memory()
     try:
         import uvloop
     except ImportError:

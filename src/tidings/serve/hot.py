@@ -11,7 +11,7 @@ from tidings.model.contracts import Executor, Shelf
 from tidings.serve.replies import Encoded
 
 CHECK_SECONDS = 0.25
-_BYTES_MAX = 64 << 20
+BYTES_MAX = 16 << 20
 _ANSWERS_MAX = 20_000
 Key = tuple[str, bytes]
 """Path and query string, as the request has them."""
@@ -66,9 +66,10 @@ class Kept:
 class Hot:
     """The answers, newest last; the oldest go when there are too many."""
 
-    def __init__(self, executor: Executor, shelf: Shelf, pipelines: list[str]) -> None:
+    def __init__(self, executor: Executor, shelf: Shelf, pipelines: list[str], bytes_max: int = BYTES_MAX) -> None:
         self.freshness = {name: Freshness(executor, shelf, name) for name in pipelines}
         self._kept: dict[Key, Kept] = {}
+        self._bytes_max = bytes_max
         self._size_bytes = 0
         self._making: dict[Key, asyncio.Lock] = {}
 
@@ -103,8 +104,6 @@ class Hot:
         old = self._kept.pop(key, None)
         self._size_bytes += kept.encoded.size_bytes - (old.encoded.size_bytes if old else 0)
         self._kept[key] = kept
-        while self._size_bytes > _BYTES_MAX or len(self._kept) > _ANSWERS_MAX:
+        while self._size_bytes > self._bytes_max or len(self._kept) > _ANSWERS_MAX:
             dropped = self._kept.pop(next(iter(self._kept)))
             self._size_bytes -= dropped.encoded.size_bytes
-        if not self._kept:
-            self._size_bytes = 0

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -209,22 +209,23 @@ class Reader:
         now = time.monotonic()
         counted = self._counted
         if counted is None or now - counted.at > _COUNTS_SECONDS:
-            cards, is_all = self._newest_cards() if self.collection.facets else ([], True)
-            warnings = [] if is_all else [f"counts cover the newest {len(cards):,} cards"]
-            counted = _Counted(self._freshness.version, now, count_facets(self.collection, cards), warnings)
+            counts = count_facets(self.collection, self._newest_cards())
+            is_all = not self.collection.facets or self._shelf.count(self.pipeline, self.collection.name) <= SCANNED_MAX
+            warnings = [] if is_all else [f"counts cover the newest {SCANNED_MAX:,} cards"]
+            counted = _Counted(self._freshness.version, now, counts, warnings)
             self._counted = counted
         return counted
 
-    def _newest_cards(self) -> tuple[list[Card], bool]:
-        cards: list[Card] = []
+    def _newest_cards(self) -> Iterator[Card]:
+        """Yield the newest cards page by page: all at once they took tens of megabytes, twice a minute."""
         after: Position | None = None
-        while len(cards) < SCANNED_MAX:
+        for _ in range(SCANNED_MAX // _PAGE):
             page = self._shelf.newest(self.pipeline, self.collection.name, limit=_PAGE, after=after)
-            cards += [msgspec.json.decode(entry.value) for entry in page]
+            for entry in page:
+                yield msgspec.json.decode(entry.value)
             if len(page) < _PAGE:
-                return cards, True
+                return
             after = page[-1].sort, page[-1].key
-        return cards, False
 
 
 def _decoded(entry: ShelfEntry, known: dict[str, Shown]) -> Shown:

@@ -27,6 +27,8 @@ SECURITY_HEADERS: tuple[Header, ...] = (
 JSON = "application/json"
 HTML = "text/html; charset=utf-8"
 _GZIP_FROM_BYTES = 1_000
+_OVERHEAD_BYTES = 4_000
+"""What an answer takes besides its body: headers, messages, its key. Measured, and rounded up."""
 _NOTHING: Message = {"type": "http.response.body", "body": b""}
 
 
@@ -54,8 +56,8 @@ class Encoded:
 
     @property
     def size_bytes(self) -> int:
-        """How much memory it takes, roughly."""
-        return len(self.body) + (len(self._gzip[1]["body"]) if self._gzip else 0) + 1_000
+        """How much memory it takes at most: also once it was compressed, which happens when it is first wanted so."""
+        return 2 * len(self.body) + _OVERHEAD_BYTES
 
     async def send(self, send: Send, accept_encoding: bytes, if_none_match: bytes) -> int:
         """Send what fits the request; return the status."""

@@ -24,6 +24,9 @@ OLDEST_SAFE = (3, 51, 3)
 """Older ones carry the WAL-reset bug, which can corrupt the file."""
 USUAL = 1_000
 """Full batches are multiples of this; of other lengths there are too many to remember a statement for each."""
+WRITER_CACHE_KIB, READER_CACHE_KIB = 32_768, 4_096
+"""How many pages a connection keeps. There is one writer and a reader for every thread; what a reader does not find
+again the operating system still has in memory, once for all."""
 _CLOCK = SystemClock()
 
 
@@ -157,12 +160,12 @@ class SqliteDatabase:
         self._asking = threading.Lock()
         self._hints: apsw.Connection | None = None
         with translated(path):
-            self._writer = self._open()
+            self._writer = self._open(WRITER_CACHE_KIB)
             self._copier = WalCopier(self._open, self._lock_wait.tick)
             self._writer.set_wal_hook(self._copier.after_commit)
             self._writer_tx = SqliteTx(self._writer, self._now_ms)
 
-    def _open(self) -> apsw.Connection:
+    def _open(self, cache_kib: int = READER_CACHE_KIB) -> apsw.Connection:
         if self._pid != os.getpid():
             raise StoreUnavailable("a SQLite connection must not cross a fork; open the database in the new process")
         connection = apsw.Connection(self.path, statementcachesize=300)
@@ -171,7 +174,7 @@ class SqliteDatabase:
         connection.execute("PRAGMA journal_mode = WAL")
         connection.execute(f"PRAGMA synchronous = {self._synchronous}")
         connection.execute("PRAGMA temp_store = MEMORY")
-        connection.execute("PRAGMA cache_size = -65536")
+        connection.execute(f"PRAGMA cache_size = -{cache_kib}")
         connection.execute("PRAGMA journal_size_limit = 67108864")
         # Deterministic lets SQLite ask once a statement; within one, time stands still.
         connection.create_scalar_function("tidings_now", self._now_ms, 0, deterministic=True)
