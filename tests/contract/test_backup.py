@@ -20,6 +20,7 @@ from tidings.store.backup import verify, write_backup
 from tidings.store.checks import marked
 from tidings.store.copying import number
 from tidings.store.database import Database, connect
+from tidings.store.digests import write_digests
 from tidings.store.migrate import migrate
 from tidings.store.restore import PARKED, TOKEN_LEAP, restore_backup
 from tidings.wiring import ChannelSpec
@@ -90,7 +91,7 @@ async def test_a_backup_comes_back_the_same_in_either_database(
         assert content(engine.app.database) == before
 
     target = connect(other_url)
-    restored = restore_backup(tmp_path / "kept.db", target)
+    restored = restore_backup(verify(tmp_path / "kept.db"), target)
     after = content(target)
     target.close()
     # The parts a restore must not change are equal, row by row.
@@ -114,7 +115,7 @@ async def test_a_restore_ends_leases_and_parks_what_was_not_sent(database_url: s
         write_backup(engine.app.database, tmp_path / "kept.db")
     other = f"sqlite:///{tmp_path / 'other.db'}"
     target = connect(other)
-    restored = restore_backup(tmp_path / "kept.db", target)
+    restored = restore_backup(verify(tmp_path / "kept.db"), target)
     target.close()
     async with an_engine(other) as engine:
         deliveries = engine.items("delivery")
@@ -219,28 +220,29 @@ async def test_a_restore_refuses_an_occupied_target_and_bad_backups(database_url
         write_backup(engine.app.database, file)
         before = content(engine.app.database)
         with pytest.raises(BadInput, match="is not empty"):
-            restore_backup(file, engine.app.database)
+            restore_backup(verify(file), engine.app.database)
         assert content(engine.app.database) == before
 
     target = connect(f"sqlite:///{tmp_path / 'other.db'}")
     with pytest.raises(BadInput, match="does not exist"):
-        restore_backup(tmp_path / "none.db", target)
+        restore_backup(verify(tmp_path / "none.db"), target)
     (tmp_path / "text.db").write_text("This is no database, but a text that is long enough to be read as one." * 10)
     with pytest.raises(StoreUnavailable, match="damaged or no backup"):
-        restore_backup(tmp_path / "text.db", target)
+        restore_backup(verify(tmp_path / "text.db"), target)
     in_use = connect(f"sqlite:///{tmp_path / 'used.db'}")
     migrate(in_use)
     with pytest.raises(BadInput, match="not a backup"):
-        restore_backup(tmp_path / "used.db", target)
+        restore_backup(verify(tmp_path / "used.db"), target)
     in_use.close()
     page = bytearray(file.read_bytes())
     page[4096 * 5 : 4096 * 6] = b"\xa5" * 4096
     (tmp_path / "damaged.db").write_bytes(page)
     with pytest.raises(StoreUnavailable, match="damaged"):
-        restore_backup(tmp_path / "damaged.db", target)
-    _alter(file, "INSERT INTO migrations VALUES (9999, 'future', 'x', 0)")
+        restore_backup(verify(tmp_path / "damaged.db"), target)
+    _alter(file, "INSERT INTO migrations VALUES (9999, 'future', 'x', 0); DROP TABLE digests")
+    _sign(file)
     with pytest.raises(StoreUnavailable, match="newer tidings"):
-        restore_backup(file, target)
+        restore_backup(verify(file), target)
     assert not _rows(target, "SELECT 1 FROM sqlite_master WHERE name = 'items'")
     target.close()
 
@@ -257,15 +259,21 @@ async def test_an_interrupted_restore_leaves_an_empty_database(database_url: str
 
     target = connect(database_url)
     with pytest.raises(KeyboardInterrupt):
-        restore_backup(tmp_path / "kept.db", target, progress=interrupt)
+        restore_backup(verify(tmp_path / "kept.db"), target, progress=interrupt)
     assert all(not rows for rows in content(target).values())
-    assert restore_backup(tmp_path / "kept.db", target).items == verify(tmp_path / "kept.db").items
+    assert restore_backup(verify(tmp_path / "kept.db"), target).items == verify(tmp_path / "kept.db").items
     target.close()
 
 
 def _rows(database: Database, select: str) -> list[tuple[Any, ...]]:
     with database.reading() as tx:
         return tx.sql(select, {})
+
+
+def _sign(file: Path) -> None:
+    connection = apsw.Connection(str(file))
+    write_digests(connection)
+    connection.close()
 
 
 def _alter(file: Path, statement: str) -> None:

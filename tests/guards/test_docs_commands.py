@@ -98,8 +98,8 @@ def understand(words: list[str]) -> None:
 def parse(command: Any, words: list[str]) -> None:
     while isinstance(command, TyperGroup):
         assert words, f"{command.name}: a command is missing"
-        assert words[0] in command.commands, f"there is no command {words[0]!r}"
-        command, words = command.commands[words[0]], words[1:]
+        context = command.context_class(command, info_name=command.name)
+        _, command, words = command.resolve_command(context, words)
     assert isinstance(command, TyperCommand)
     command.make_context(command.name, list(words))
 

@@ -60,3 +60,12 @@ class Command(_Worded, TyperCommand):
 
 class Group(_Worded, TyperGroup):
     """Commands below one word."""
+
+
+class GroupWithDefault(Group):
+    """Commands below one word; the first is meant where none is named: `backup FILE` is `backup write FILE`."""
+
+    def resolve_command(self: Any, ctx: Any, args: list[str]) -> Any:
+        """Return the command that is named, or the first."""
+        default = next(iter(self.commands))
+        return super().resolve_command(ctx, args if args[0] in self.commands else [default, *args])

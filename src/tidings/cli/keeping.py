@@ -15,14 +15,15 @@ import msgspec
 import typer
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn
 
-from tidings.cli.help import Command, Group, PipelineArgument
+from tidings.cli.help import Command, Group, GroupWithDefault, PipelineArgument
 from tidings.cli.output import console, end, fail, moment, say, show_json, while_somebody_reads
 from tidings.cli.shared import ConfigOption, JsonOption, bring_up_to_date, opened_store, tell_waits, wiring_of
 from tidings.model.errors import TidingsError
 from tidings.model.pipeline import Pipeline
 from tidings.model.publication import Collection
+from tidings.store.backup import Backup, write_backup
 from tidings.store.backup import Progress as Told
-from tidings.store.backup import verify, write_backup
+from tidings.store.backup import verify as verified
 from tidings.store.checks import vet
 from tidings.store.database import Database, connect
 from tidings.store.restore import PARKED, restore_backup
@@ -33,11 +34,23 @@ PAGE = 500
 FORMULA = re.compile("[\\s\x00-\x1f\u200b\ufeff]*[=+@\uff0b\uff0d\uff1d\uff20-]|[\t\r]")
 """A spreadsheet would take a cell that begins so for a formula; some skip blanks, some know the wide forms too."""
 
+BackupArgument = typer.Argument(metavar="FILE", help="A backup made by tidings backup.")
+
 
 def add_to(app: typer.Typer) -> None:
     """Add these commands."""
-    for command in (export, backup, restore):
-        app.command(rich_help_panel=PANEL, cls=Command)(command)
+    app.command(rich_help_panel=PANEL, cls=Command)(export)
+    backup = typer.Typer(
+        cls=GroupWithDefault,
+        help="Write a backup, or verify one. `tidings backup FILE` is short for `tidings backup write FILE`.",
+        no_args_is_help=True,
+        # Options before FILE belong to `write`, which is then not named yet.
+        context_settings={"ignore_unknown_options": True},
+    )
+    backup.command("write", cls=Command)(write)
+    backup.command("verify", cls=Command)(verify)
+    app.add_typer(backup, name="backup", rich_help_panel=PANEL)
+    app.command(rich_help_panel=PANEL, cls=Command)(restore)
     db = typer.Typer(cls=Group, help="Bring the schema up to date; rebuild what readers see.", no_args_is_help=True)
     db.command("migrate", cls=Command)(migrate)
     rebuild = typer.Typer(cls=Group, help="Write shelf and search index anew from the items.", no_args_is_help=True)
@@ -110,7 +123,7 @@ def _cell(value: Any) -> Any:
     return value
 
 
-def backup(
+def write(
     file: Annotated[Path, typer.Argument(metavar="FILE", help="Where to; a SQLite file, whatever the database.")],
     config: ConfigOption = None,
     force: Annotated[bool, typer.Option("--force", help="Replace an existing file.")] = False,
@@ -123,20 +136,39 @@ def backup(
     if as_json:
         show_json(asdict(done))
         return
-    say(f"{file}: {done.items} items as of {moment(done.taken_at)}, {done.size_bytes / 1e6:.1f} MB, checked")
+    say(f"{_summary(done)}, checked")
     say("It holds no secret of the configuration; keep tidings.toml and the environment's secrets too.")
 
 
+def verify(file: Annotated[Path, BackupArgument], as_json: JsonOption = False) -> None:
+    """Read a backup whole and compare all content with its digests; exit code 1 if anything differs."""
+    with _bar("verifying", as_json) as told:
+        found = verified(file, progress=told)
+    if as_json:
+        show_json(asdict(found))
+        return
+    say(f"{_summary(found)}; every table holds what was written")
+
+
+def _summary(backup: Backup) -> str:
+    size = f"{backup.size_bytes / 1e6:.1f} MB"
+    return f"{backup.file}: {backup.items} items as of {moment(backup.taken_at)}, {size}, digest {backup.digest}"
+
+
 def restore(
-    file: Annotated[Path, typer.Argument(metavar="FILE", help="A backup made by tidings backup.")],
+    file: Annotated[Path, BackupArgument],
     config: ConfigOption = None,
+    unverified: Annotated[
+        bool, typer.Option("--unverified", help="Take a backup of an older version, which has no digests, as it is.")
+    ] = False,
     as_json: JsonOption = False,
 ) -> None:
     """Bring a backup back into an empty database. Nothing is sent by itself afterwards."""
-    verify(file)
+    with _bar("verifying", as_json) as told:
+        found = verified(file, unverified=unverified, progress=told)
     vet(wiring_of(config).database_url)
     with _database(config) as database, _bar("restoring", as_json) as told:
-        done = restore_backup(file, database, progress=told)
+        done = restore_backup(found, database, progress=told)
         name = database.describe()
     if as_json:
         show_json(asdict(done))

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import dataclasses
 import os
+import re
 from collections.abc import Callable
-from contextlib import suppress
-from dataclasses import dataclass
+from contextlib import closing, suppress
 from pathlib import Path
 
 import apsw
@@ -24,6 +25,7 @@ from tidings.store.copying import (
     tables_of,
 )
 from tidings.store.database import Database, connect
+from tidings.store.digests import UNREADABLE, DamagedTableError, check_digests, has_digests, write_digests
 from tidings.store.migrate import migrate
 from tidings.store.postgres import PostgresTx
 from tidings.store.sqlite import SqliteDatabase, SqliteTx, translated
@@ -35,7 +37,7 @@ Progress = Callable[[int, int | None], None]
 """Told how much is done, and of how much where that is known."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclasses.dataclass(frozen=True, slots=True)
 class Backup:
     """A backup as it lies there."""
 
@@ -45,6 +47,8 @@ class Backup:
     items: int
     rows: int
     size_bytes: int
+    digest: str | None
+    """Over the digests of all its tables; backups of older versions have none."""
 
 
 def write_backup(
@@ -74,25 +78,48 @@ def write_backup(
         for ending in ("", "-wal", "-shm", "-journal"):
             with suppress(OSError):
                 part.with_name(part.name + ending).unlink(missing_ok=True)
-    return Backup(str(file), backup.taken_at, backup.items, backup.rows, backup.size_bytes)
+    return dataclasses.replace(backup, file=str(file))
 
 
-def verify(file: Path) -> Backup:
-    """Read a backup whole; raise StoreUnavailable where it is damaged, BadInput where it is none."""
+def verify(file: Path, *, unverified: bool = False, progress: Progress = lambda *_: None) -> Backup:
+    """Read a backup whole; raise StoreUnavailable where it is damaged, BadInput where it is none.
+
+    Backups of older versions have no digests: they are refused too, unless `unverified` says that this is known.
+    """
     if not file.is_file():
         raise BadInput(f"{file} does not exist, or is no file")
-    connection = open_read_only(file)
-    try:
-        found = [str(row[0]) for row in connection.execute("PRAGMA integrity_check(1)")]
-        if found != ["ok"]:
-            raise StoreUnavailable(f"{file.name} is damaged ({found[0].splitlines()[-1]}); use another backup")
-        taken_at = _taken_at(connection, file)
-        counts = count_rows(connection)
-    except (apsw.NotADBError, apsw.CorruptError):
-        raise StoreUnavailable(f"{file.name} is damaged or no backup at all; use another one") from None
-    finally:
-        connection.close()
-    return Backup(str(file), taken_at, counts["items"], sum(counts.values()), file.stat().st_size)
+    if not file.stat().st_size:
+        raise StoreUnavailable(f"{file.name} is empty; use another backup")
+    with translated(str(file)), closing(open_read_only(file)) as connection:
+        try:
+            return _verified(connection, file, unverified, progress)
+        except DamagedTableError as damage:
+            raise StoreUnavailable(f"{file.name} is damaged ({damage}); use another backup") from None
+        except UNREADABLE:
+            raise StoreUnavailable(f"{file.name} is damaged or no backup at all; use another one") from None
+
+
+def _verified(connection: apsw.Connection, file: Path, unverified: bool, progress: Progress) -> Backup:
+    digest = check_digests(connection, progress) if has_digests(connection) else None
+    _refuse_damage(connection)
+    taken_at = _taken_at(connection, file)
+    if digest is None and not unverified:
+        raise StoreUnavailable(
+            f"{file.name} has no digests (an older tidings wrote it): its pages are in order, but whether its content "
+            "is what was written cannot be verified; tidings restore FILE --unverified takes it as it is"
+        )
+    counts = count_rows(connection)
+    return Backup(str(file), taken_at, counts["items"], sum(counts.values()), file.stat().st_size, digest)
+
+
+def _refuse_damage(connection: apsw.Connection) -> None:
+    """Check what digests do not reach: the structure of the file, its indexes, the full text index."""
+    found = str(next(iter(connection.execute("PRAGMA integrity_check(1)")))[0])
+    if found == "ok":
+        return
+    tree = re.match(r"(?:\*\*\* in database main \*\*\*\s+)?Tree (\d+)", found)
+    names = list(connection.execute("SELECT name FROM sqlite_master WHERE rootpage = ?", (tree[1],))) if tree else []
+    raise DamagedTableError(": ".join([str(name) for (name,) in names] + [found.splitlines()[-1]]))
 
 
 def _taken_at(connection: apsw.Connection, file: Path) -> int:
@@ -158,10 +185,12 @@ def _stream_all(tx: PostgresTx, target: apsw.Connection, progress: Progress) -> 
 
 
 def _sign(target: apsw.Connection, taken_at: int) -> None:
-    """Make the copy a backup: one file, no marks of running processes, and when it was taken."""
+    """Make the copy a backup: one file, no marks of running processes, when it was taken, and what it holds."""
     list(target.execute("PRAGMA journal_mode = DELETE"))
     target.execute("DELETE FROM meta WHERE name GLOB ?", (f"{MARK}*",))
     target.execute("INSERT OR REPLACE INTO meta (name, value) VALUES (?, ?)", (TAKEN_AT, str(taken_at)))
+    with target:
+        write_digests(target)
 
 
 def _now(database: Database) -> int:

@@ -20,7 +20,7 @@ _canonical = msgspec.json.Encoder(order="deterministic").encode
 def tables_of(connection: apsw.Connection) -> dict[str, list[str]]:
     """Return tables and their columns, but for facts about one database itself and the documents, kept differently."""
     named = connection.execute(
-        "SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT IN ('meta', 'migrations') "
+        "SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT IN ('meta', 'migrations', 'digests') "
         "AND name NOT GLOB 'sqlite_*' AND name NOT GLOB 'documents*' ORDER BY name"
     )
     return {

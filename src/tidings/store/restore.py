@@ -12,7 +12,7 @@ from pathlib import Path
 import apsw
 
 from tidings.model.errors import BadInput, Misconfigured, StoreUnavailable
-from tidings.store.backup import Progress, verify
+from tidings.store.backup import Backup, Progress
 from tidings.store.checks import open_read_only
 from tidings.store.copying import (
     draw_beyond,
@@ -49,9 +49,12 @@ class Restored:
     deliveries_parked: int
 
 
-def restore_backup(file: Path, database: Database, *, progress: Progress = lambda *_: None) -> Restored:
-    """Copy a verified backup into an empty database in one transaction; end leases, park what was not sent."""
-    backup = verify(file)
+def restore_backup(backup: Backup, database: Database, *, progress: Progress = lambda *_: None) -> Restored:
+    """Copy a backup, as `verify` returned it, into an empty database; end leases, park what was not sent.
+
+    It happens in one transaction, and nothing is written before the backup is known to be whole.
+    """
+    file = Path(backup.file)
     with _up_to_date(file) as source, translated(str(file)):
         migrate(database)
         with database.transaction() as tx:

@@ -41,3 +41,20 @@ WITH RECURSIVE below (ref, parent, position, depth) AS (
 )
 SELECT ref, parent, position, depth FROM below
 ORDER BY depth, parent, position IS NULL, position, length(ref), ref LIMIT :limit;
+
+-- name: create_digests
+-- In backups alone, which are SQLite files whatever the database.
+CREATE TABLE digests (name TEXT PRIMARY KEY, rows INTEGER NOT NULL, digest TEXT NOT NULL) WITHOUT ROWID;
+
+-- name: put_digest
+-- params: name rows digest
+INSERT INTO digests (name, rows, digest) VALUES (:name, :rows, :digest);
+
+-- name: read_digests
+SELECT name, rows, digest FROM digests ORDER BY name;
+
+-- name: list_columns
+-- All tables of a backup with their columns, the schema first; a virtual table counts, what it keeps for itself does not.
+SELECT l.name, l.wr, i.name, i.pk FROM pragma_table_list l JOIN pragma_table_info(l.name) i
+WHERE l.schema = 'main' AND l.type IN ('table', 'virtual') AND l.name <> 'digests'
+ORDER BY l.name <> 'sqlite_schema', l.name, i.cid;
