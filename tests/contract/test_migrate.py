@@ -62,8 +62,8 @@ def test_an_altered_migration_is_refused(ground: Ground) -> None:
     assert ground.dump() == before
 
 
-def test_an_empty_database_says_what_helps(database_url: str) -> None:
-    database = connect(database_url)
+def test_an_empty_database_says_what_helps(empty_database_url: str) -> None:
+    database = connect(empty_database_url)
     try:
         assert "tidings db migrate" in (check_schema(database) or "")
         migrate(database)
@@ -72,8 +72,8 @@ def test_an_empty_database_says_what_helps(database_url: str) -> None:
         database.close()
 
 
-def test_many_processes_migrating_at_once_do_it_once(database_url: str) -> None:
-    databases = [connect(database_url) for _ in range(4)]
+def test_many_processes_migrating_at_once_do_it_once(empty_database_url: str) -> None:
+    databases = [connect(empty_database_url) for _ in range(4)]
     try:
         with ThreadPoolExecutor(4) as pool:
             applied = list(pool.map(migrate, databases))
@@ -97,12 +97,14 @@ with database.transaction():
 
 
 def test_a_killed_migration_is_rerun_to_the_same_schema(
-    database_url: str, tmp_path: Path, request: pytest.FixtureRequest
+    empty_database_url: str, tmp_path: Path, request: pytest.FixtureRequest
 ) -> None:
-    died = subprocess.run([sys.executable, "-c", KILLED, database_url], capture_output=True, text=True, check=False)
+    died = subprocess.run(
+        [sys.executable, "-c", KILLED, empty_database_url], capture_output=True, text=True, check=False
+    )
     assert died.returncode == -9, died.stderr
     assert "about to die" in died.stdout
-    database = connect(database_url)
+    database = connect(empty_database_url)
     try:
         assert check_schema(database) is not None
         assert migrate(database)
@@ -111,7 +113,9 @@ def test_a_killed_migration_is_rerun_to_the_same_schema(
     finally:
         database.close()
 
-    fresh = connect(f"sqlite:///{tmp_path / 'fresh.db'}" if database_url.startswith("sqlite") else another(request))
+    fresh = connect(
+        f"sqlite:///{tmp_path / 'fresh.db'}" if empty_database_url.startswith("sqlite") else another(request)
+    )
     try:
         migrate(fresh)
         assert schema(fresh) == mended
