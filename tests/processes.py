@@ -50,6 +50,10 @@ class Running:
         """End it the polite way; return its exit code."""
         if self.is_alive:
             self._process.send_signal(signal.SIGTERM)
+        return await self.ended(seconds)
+
+    async def ended(self, seconds: float = 40) -> int:
+        """Wait until it has ended by itself; return its exit code."""
         async with asyncio.timeout(seconds):
             return await self._process.wait()
 

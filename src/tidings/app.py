@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import gc
+import logging
 import secrets
 import shutil
 from collections.abc import Callable, Coroutine
@@ -39,13 +40,15 @@ from tidings.store.ledgers import AsyncLedger, Ledgers, StoreClock
 from tidings.store.migrate import migrate
 from tidings.store.store import Store, open_store
 from tidings.watch.alerts import AlertLoop, Facts
-from tidings.watch.logs import hide
+from tidings.watch.logs import event, hide
 from tidings.watch.memory import trim_memory
 from tidings.watch.metrics import Metrics
 from tidings.wiring import ChannelSpec, Nothing, Wiring, check_routes, discord_hosts
 
 HINT_SECONDS = 0.25
 COLLECT = (50_000, 20, 50)
+STOP_SECONDS = 23.0
+"""A process that is told to stop is gone after 25 s, whether the database answers or not."""
 
 
 class App:
@@ -280,14 +283,21 @@ Loop = Callable[[asyncio.Event], Coroutine[Any, Any, None]]
 
 
 async def run_loops(loops: list[Loop], stop: asyncio.Event) -> None:
-    """Run loops until `stop` is set; the first that fails stops the others."""
+    """Run loops until `stop` is set; the first that fails stops the others. One that does not end in time is ended."""
     # What a batch makes is freed without the collector's help; looking for cycles in it took a twentieth of the time.
     gc.set_threshold(*COLLECT)
     tasks = [asyncio.create_task(loop(stop)) for loop in (*loops, trim_memory)]
+    running = asyncio.gather(*tasks)
+    either: set[asyncio.Future[Any]] = {running, asyncio.create_task(stop.wait())}
     try:
-        done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_EXCEPTION)
+        await asyncio.wait(either, return_when=asyncio.FIRST_COMPLETED)
     finally:
         stop.set()
-    for task in done:
-        task.result()
-    await asyncio.gather(*tasks)
+    _, late = await asyncio.wait(tasks, timeout=STOP_SECONDS)
+    for task in late:
+        task.cancel()
+    if late:
+        event("ended before it was done", level=logging.WARNING, loops=len(late))
+        await asyncio.wait(late, timeout=1)
+    with contextlib.suppress(asyncio.CancelledError):
+        await running

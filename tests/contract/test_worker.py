@@ -551,6 +551,42 @@ async def test_stopping_does_not_wait_for_a_store_that_is_away(database_url: str
             await running
 
 
+class SilentExecutor:
+    """A store that never answers: its calls end only when their caller gives up."""
+
+    async def write(self, call: Any, *_args: Any, **_kwargs: Any) -> Any:
+        raise await asyncio.get_running_loop().create_future()
+
+    read = write
+
+
+async def test_stopping_does_not_wait_for_a_store_that_never_answers(database_url: str) -> None:
+    async with Engine(database_url, [waiting_pipeline(Gate().wait)]) as engine:
+        stop = asyncio.Event()
+        running = asyncio.create_task(a_worker(engine, executor=SilentExecutor()).run(stop, grace_seconds=0.5))
+        await asyncio.sleep(0)
+        stop.set()
+        async with asyncio.timeout(10):
+            await running
+
+
+async def test_working_until_idle_ends_when_told_to_stop(database_url: str) -> None:
+    gate = Gate()
+    async with Engine(database_url, [waiting_pipeline(gate.wait)], lanes={"fetch": Lane(concurrency=2)}) as engine:
+        record(engine, *(job(str(n)) for n in range(5)))
+        stop = asyncio.Event()
+        working = asyncio.create_task(a_worker(engine).until_idle(stop=stop))
+        await until(lambda: len(gate.inside) == 2)
+        stop.set()
+        await asyncio.sleep(0)
+        gate.open.set()
+        async with asyncio.timeout(15):
+            await working
+
+        assert engine.states("job") == {"fetched": 2, "found": 3}
+        assert all(row.lease_until is None for row in engine.items("job"))
+
+
 # Outages
 
 

@@ -50,7 +50,7 @@ def run(
     pipeline: Annotated[list[str] | None, typer.Option(help="Only this pipeline; may be repeated.")] = None,
     log_format: LogOption = "human",
 ) -> None:
-    """Ask sources, process, serve: the real thing. Ctrl-C or SIGTERM stops it cleanly."""
+    """Ask sources, process, serve: the real thing. Ctrl-C, SIGTERM or SIGHUP stops it cleanly."""
     if role not in ROLES:
         fail(f"--role {role!r}: use one of {', '.join(ROLES)}")
     settings = settings_from(config)
@@ -111,7 +111,7 @@ def work(
         worker = app.worker(only_lane=lane, only_pipelines=tuple(pipeline or ()))
         if until_idle:
             await app.sweeper.sweep()
-            await worker.until_idle()
+            await worker.until_idle(stop=stop)
         else:
             await run_loops([worker.run, app.sweeper.run, app.listen], stop)
 

@@ -5,7 +5,9 @@ from __future__ import annotations
 import asyncio
 import getpass
 import logging
+import os
 import signal
+import threading
 from collections.abc import Callable, Coroutine, Iterator
 from contextlib import contextmanager, nullcontext
 from pathlib import Path
@@ -28,6 +30,8 @@ from tidings.watch.memory import bound_memory
 from tidings.wiring import Wiring, wiring_from
 
 T = TypeVar("T")
+LEAVE_SECONDS = 25.0
+"""What a stop may take."""
 
 ConfigOption = Annotated[
     Path | None, typer.Option("--config", help="The configuration file; default tidings.toml.", show_default=False)
@@ -147,12 +151,28 @@ def run_app(wiring: Wiring, use: Callable[[App], Coroutine[Any, Any, T]], *, sta
 
 
 def stop_on_signals() -> asyncio.Event:
-    """Return an event that SIGTERM and SIGINT set; a second signal changes nothing."""
+    """Return an event that SIGTERM, SIGINT and SIGHUP set; a second signal changes nothing."""
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(number, stop.set)
+    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+        # Whoever started us with nohup wants us to outlive the terminal.
+        if number != signal.SIGHUP or signal.getsignal(number) != signal.SIG_IGN:
+            loop.add_signal_handler(number, _begin_to_stop, stop)
     return stop
+
+
+def _begin_to_stop(stop: asyncio.Event) -> None:
+    if not stop.is_set():
+        stop.set()
+        last = threading.Timer(LEAVE_SECONDS, _leave)
+        last.daemon = True
+        last.start()
+
+
+def _leave() -> None:
+    """End although a thread still runs; whatever it held runs out by itself."""
+    logs.event("stopped without waiting for what was still running", level=logging.WARNING)
+    os._exit(1)
 
 
 def set_up_logs(form: str) -> None:

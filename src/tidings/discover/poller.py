@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import random
 from collections.abc import Callable, Coroutine, Mapping
 from contextlib import AbstractContextManager
@@ -13,7 +14,7 @@ from typing import Any, Protocol
 from cronsim import CronSim, CronSimError
 
 from tidings.model.contracts import Executor, Intake, Kit
-from tidings.model.errors import BadInput, Misconfigured, SlowDown, TidingsError, Transient
+from tidings.model.errors import BadInput, Misconfigured, SlowDown, StoreUnavailable, TidingsError, Transient
 from tidings.model.item import Appended
 from tidings.model.pipeline import Page, Pipeline, Run, Schedule, Source
 from tidings.model.views import RunView
@@ -142,7 +143,7 @@ class Poller:
 
     async def run(self, stop: asyncio.Event) -> None:
         """Ask sources as they become due until `stop` is set."""
-        await self.declare()
+        await self._declare_patiently(stop)
         asking: dict[str, asyncio.Task[RunView | None]] = {}
         while not stop.is_set():
             for name in self._sources:
@@ -157,6 +158,17 @@ class Poller:
         for task in asking.values():
             task.cancel()
         await asyncio.gather(*asking.values(), return_exceptions=True)
+
+    async def _declare_patiently(self, stop: asyncio.Event) -> None:
+        while not stop.is_set():
+            try:
+                await self.declare()
+                return
+            except StoreUnavailable as error:
+                self._seldom.event("declaring sources failed", error=str(error))
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(POLL_SECONDS):
+                    await stop.wait()
 
     async def declare(self) -> None:
         """Make every source known to the store."""

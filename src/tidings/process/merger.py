@@ -100,14 +100,16 @@ class Merger:
 
     async def give_back(self) -> None:
         """Write what was run ahead; a batch whose run was cut off is born unrun."""
-        for name in tuple(self._ahead):
-            try:
-                async with asyncio.timeout(GIVE_BACK_SECONDS):
-                    while name in self._ahead:
-                        if not await self._write(name, 0):
-                            await asyncio.sleep(TURN_SECONDS)
-            except Exception as error:  # noqa: BLE001  # the right runs out, and whoever comes next merges the batch
-                self._seldom.event("merging failed", error=describe(error))
+        await asyncio.gather(*(self._give_back(name) for name in tuple(self._ahead)))
+
+    async def _give_back(self, name: str) -> None:
+        try:
+            async with asyncio.timeout(GIVE_BACK_SECONDS):
+                while name in self._ahead:
+                    if not await self._write(name, 0):
+                        await asyncio.sleep(TURN_SECONDS)
+        except Exception as error:  # noqa: BLE001  # the right runs out, and whoever comes next merges the batch
+            self._seldom.event("merging failed", error=describe(error))
 
     async def _turn(self, name: str, limit: int) -> int:
         """Write the first batch that was run ahead, and take the next in the same commit, to be run."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -24,7 +25,10 @@ from tidings.watch.logs import Seldom, event
 from tidings.watch.metrics import Metrics
 
 POLL_SECONDS = 1.0
-GRACE_SECONDS = 25.0
+GRACE_SECONDS = 18.0
+"""How long attempts may go on once a process is told to stop. Within 25 s it must be gone, giving back included."""
+RELEASE_SECONDS = 2.0
+"""What the store does not take back by then runs out by itself."""
 MERGE_BATCHES = 2
 """What is merged at once: run ahead, an item is written once and not three times. Whoever appends waits that long."""
 BATCHES_IN_FLIGHT = 1
@@ -124,27 +128,38 @@ class Worker:
         merging = {asyncio.create_task(self._merger.run(stop))} if self._merges else set()
         side = [asyncio.create_task(loop()) for loop in (self._settler.run, self._beat_loop, self._tally.run)]
         await stop.wait()
+        until = self._monotonic() + grace_seconds
         self._waker.wake_all()
-        await asyncio.gather(*loops)
-        await self._end_within(grace_seconds, merging)
+        await self._end_within(grace_seconds, {*loops, *merging})
         await self._merger.give_back()
-        await self._drain(grace_seconds)
+        await self._drain(until)
         for task in side:
             task.cancel()
         await asyncio.gather(*side, return_exceptions=True)
-        await self._tally.write()
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(RELEASE_SECONDS):
+                await self._tally.write()
         self._cpu.shutdown(wait=False, cancel_futures=True)
 
-    async def until_idle(self, *, wait_for_due_seconds: float = 0.0) -> None:
-        """Work until nothing is due now (or within `wait_for_due_seconds`), then stop."""
-        stop = asyncio.Event()
+    async def until_idle(self, *, wait_for_due_seconds: float = 0.0, stop: asyncio.Event | None = None) -> None:
+        """Work until nothing is due now (or within `wait_for_due_seconds`) or `stop` is set, then stop."""
+        stop = stop or asyncio.Event()
         running = asyncio.create_task(self.run(stop))
+        idling = asyncio.create_task(self._idled(wait_for_due_seconds))
+        stopping = asyncio.create_task(stop.wait())
         try:
-            while not running.done() and not await self._is_idle(wait_for_due_seconds):  # noqa: ASYNC110
-                await asyncio.sleep(0.02)
+            await asyncio.wait({running, idling, stopping}, return_when=asyncio.FIRST_COMPLETED)
         finally:
             stop.set()
+            idling.cancel()
+            await asyncio.wait({idling, stopping})
             await running
+        if not idling.cancelled():
+            idling.result()
+
+    async def _idled(self, wait_for_due_seconds: float) -> None:
+        while not await self._is_idle(wait_for_due_seconds):  # noqa: ASYNC110  # the fact is in the database
+            await asyncio.sleep(0.02)
 
     async def _is_idle(self, wait_for_due_seconds: float) -> bool:
         if self._busy or self._running or self._merger.is_busy or self._settler.is_busy:
@@ -372,17 +387,17 @@ class Worker:
             task.cancel()
         await asyncio.gather(*late, return_exceptions=True)
 
-    async def _drain(self, grace_seconds: float) -> None:
+    async def _drain(self, until: float) -> None:
         """Let attempts under way finish and settle; cancel what does not, and give its leases back."""
-        until = self._monotonic() + grace_seconds
-        await self._end_within(grace_seconds, self._tasks)
+        await self._end_within(max(0.0, until - self._monotonic()), self._tasks)
         await self._settler.finish(max(1.0, until - self._monotonic()))
         left = [(i, lease.token) for i, (lease, _) in self._running.items()]
         self._running.clear()
         if not left:
             return
         try:
-            event("released", leases=await self._executor.write(self._items.release, left))
+            async with asyncio.timeout(RELEASE_SECONDS):
+                event("released", leases=await self._executor.write(self._items.release, left))
         except Exception as error:  # noqa: BLE001  # the leases run out by themselves
             self._seldom.event("release failed", error=describe(error), leases=len(left))
 

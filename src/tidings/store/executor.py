@@ -21,7 +21,7 @@ GROUP_SECONDS = 0.05
 TRIES_MAX = 5
 CALL_SECONDS = 30.0
 """No caller waits longer. What became of a call it no longer waits for is unknown, as with a lost reply."""
-CLOSE_SECONDS = 3.0
+CLOSE_SECONDS = 1.5
 
 
 @dataclass(slots=True)
