@@ -7,7 +7,7 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check install -qq
 
 .DEFAULT_GOAL := help
-.PHONY: help install run test retest lint format docs bench bench-peers screenshots quality lock clean storm soak
+.PHONY: help install run test retest lint format docs bench bench-peers screenshots quality lock clean storm soak mutants
 
 help: ## show this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -48,6 +48,9 @@ storm: $(VENV)/.dev ## the slow proofs at their full size: races, kill storms, r
 
 soak: $(VENV)/.dev ## every role under load for MINUTES (20): fails where memory or the log keeps growing
 	@PYTHONPATH=src $(BIN)/python -m bench.soak --minutes $(MINUTES)
+
+mutants: $(VENV)/.dev ## undo rules one by one, each must be noticed (SAMPLE=10, ONLY=name or rule, SEED=text)
+	@$(BIN)/python -m mutants $(if $(SAMPLE),--sample $(SAMPLE)) $(if $(ONLY),--only $(ONLY)) $(if $(SEED),--seed $(SEED))
 
 lint: $(VENV)/.dev ## style, types, layers
 	@$(BIN)/ruff format --check .

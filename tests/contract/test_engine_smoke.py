@@ -24,6 +24,17 @@ async def test_a_finding_travels_from_the_source_to_shelf_and_search(database_ur
         assert (again.new, again.changed, again.unchanged) == (0, 0, 2)
 
 
+async def test_every_start_has_a_name_of_its_own(database_url: str) -> None:
+    """Nobody may take a lease for its own because it bears the name of its machine, or of the process before."""
+    owners = set()
+    async with Engine(database_url, [pipeline()]) as engine:
+        for _ in range(3):
+            owners.add(engine.app.owner)
+            await engine.reopen()
+
+    assert len(owners) == 3
+
+
 async def test_fates_come_true(database_url: str) -> None:
     fates = ["fail", "die", "break", "reject", "postpone", "refuse", ""]
     source = ThingSource(all_pages=[Page(tuple(thing(f or "fine", fate=f) for f in fates))])

@@ -191,6 +191,18 @@ def test_a_merge_that_crashes_moves_neither_items_nor_checkpoint(ground: Ground)
     assert ground.merge().born == 2
 
 
+def test_a_merge_that_fails_moves_no_checkpoint(ground: Ground) -> None:
+    ground.store.intake.append("example", [thing("a"), thing("b")])
+    ground.write("ALTER TABLE bodies RENAME TO elsewhere")
+
+    with pytest.raises(Exception, match="bodies"):
+        ground.merge()
+
+    ground.write("ALTER TABLE elsewhere RENAME TO bodies")
+    assert ground.store.intake.unmerged("example") == 2
+    assert ground.merge().born == 2
+
+
 def test_a_finding_that_cannot_be_shown_does_not_stop_the_merge(open_ground: OpenGround) -> None:
     def first(key: str, body: example.Thing) -> Presentation:
         if body.text == "odd":

@@ -98,6 +98,22 @@ def test_claims_of_many_threads_never_share_an_item(open_ground: OpenGround) -> 
     assert len(claimed) == len(set(claimed)) == 200
 
 
+def test_a_claim_passes_over_what_another_is_claiming(open_ground: OpenGround) -> None:
+    """Chosen without a lock, the same items would be leased again by whoever waited for the first COMMIT."""
+    one, two, looking = open_ground(), open_ground(), open_ground()
+    one.record(*(thing(str(n)) for n in range(5)))
+
+    with ThreadPoolExecutor(1) as pool:
+        with one.database.transaction():
+            first = one.claim(3)
+            claiming = pool.submit(two.claim, 5)
+            looking.wait_until_blocked(claiming)
+        second = claiming.result()
+
+    assert (len(first), len(second)) == (3, 2)
+    assert not {lease.id for lease in first} & {lease.id for lease in second}
+
+
 def test_a_future_due_time_holds_no_lease_and_is_not_claimed(ground: Ground) -> None:
     ground.record(thing("a", fate="postpone"))
     ground.settle(ground.claim_one())
@@ -170,6 +186,19 @@ def test_release_gives_the_attempt_back(ground: Ground) -> None:
     assert (item.attempts, item.lost_leases, item.lease_until, item.lease_owner) == (0, 0, None, None)
     again = ground.claim_one()
     assert (again.attempts, again.token) == (1, lease.token + 1)
+
+
+def test_who_gave_a_lease_back_has_no_say_over_the_next_one(ground: Ground) -> None:
+    ground.record(thing("a"))
+    first = ground.claim_one()
+    assert ground.store.items.release([(first.id, first.token)]) == 1
+    heir = ground.claim_one()
+
+    assert heir.token > first.token
+    assert ground.store.items.heartbeat([(first.id, first.token)], LEASE_SECONDS) == set()
+    assert ground.store.items.release([(first.id, first.token)]) == 0
+    assert ground.settle(first).done == set()
+    assert ground.settle(heir).done == {heir.id}
 
 
 def test_an_expired_lease_returns_to_the_queue(ground: Ground) -> None:
@@ -348,6 +377,8 @@ def test_a_stale_one_does_not_disturb_its_batch(ground: Ground) -> None:
 
     assert settled.stale == {stale.id}
     assert {key: ground.item(key).state for key in "abc"} == {"a": "shown", "b": "found", "c": "shown"}
+    assert ground.card("b") is None
+    assert [row.kind for row in ground.life("b")] == ["born", "released"]
 
 
 def test_a_settle_that_the_database_refuses_leaves_nothing_of_the_batch(ground: Ground) -> None:

@@ -12,6 +12,7 @@ from tests.ground import Ground
 
 from tidings.model.clock import DAY_MS
 from tidings.model.publication import IdIndex, Presentation
+from tidings.store.shelving import put_presentations
 
 OpenGround = Callable[..., Ground]
 
@@ -155,6 +156,21 @@ def test_a_cards_revision_never_decreases(ground: Ground) -> None:
     assert revisions == sorted(revisions)
 
 
+def test_an_older_revision_does_not_replace_a_newer_card(ground: Ground) -> None:
+    """Whoever comes late with what was true before must not win, whichever way it came."""
+    for text in ("one", "two"):
+        ground.record(thing("a", text))
+        ground.work()
+    item, pipeline = ground.item("a"), ground.pipelines["example"]
+
+    with ground.database.transaction() as tx:
+        for revision in (item.revision - 1, 0):
+            shown = (item.id, "thing", "a", revision, example.present("a", Thing("a", "one")))
+            put_presentations(tx, pipeline, [shown])
+
+    assert msgspec.json.decode(ground.card("a") or b"{}")["text"] == "two"
+
+
 def first_card(key: str, body: Thing) -> Presentation:
     return Presentation("things", key, ThingCard(key, f"first {body.text}"), sort=body.seen)
 
@@ -180,11 +196,17 @@ def test_every_id_in_the_index_has_a_card(open_ground: OpenGround) -> None:
     now = ground.now_ms()
     for number in range(6):
         ground.record(thing(str(number), seen=now + number))
+        expect_a_card_for_each_id(ground, number + 1)
         ground.work()
-        entry = ground.store.shelf.get("example", "index:things")
-        assert entry is not None
-        keys = [f"thing:{i}" for i in msgspec.json.decode(entry.value)["ids"]]
-        assert set(ground.store.shelf.get_many("example", keys)) == set(keys)
+        expect_a_card_for_each_id(ground, number + 1)
+
+
+def expect_a_card_for_each_id(ground: Ground, count: int) -> None:
+    entry = ground.store.shelf.get("example", "index:things")
+    assert entry is not None
+    keys = [f"thing:{i}" for i in msgspec.json.decode(entry.value)["ids"]]
+    assert len(keys) == count
+    assert set(ground.store.shelf.get_many("example", keys)) == set(keys)
 
 
 def test_the_id_index_forgets_by_age(open_ground: OpenGround) -> None:

@@ -10,6 +10,10 @@ import pytest
 from tests.example import thing
 from tests.ground import LEASE_SECONDS, Ground
 
+from tidings.process.sweeper import BATCH, Sweeper
+from tidings.process.waker import Waker
+from tidings.store.executor import StoreExecutor
+
 OpenGround = Callable[..., Ground]
 LATER = LEASE_SECONDS + 1
 
@@ -57,3 +61,17 @@ def test_a_lease_that_others_ended_is_not_swept_again(open_ground: OpenGround, h
     closed = Counter((row.token, row.kind) for row in worker.life("a") if row.kind != "born")
     assert closed == {(lease.token, how): 1, (heir.token, "swept"): 1}
     assert worker.item("a").lost_leases == (2 if how == "swept" else 1)
+
+
+async def test_the_sweeper_returns_every_expired_lease_however_many(ground: Ground) -> None:
+    ground.record(*(thing(str(n)) for n in range(2 * BATCH + 1)))
+    assert len(ground.claim(2 * BATCH + 1)) == 2 * BATCH + 1
+    ground.advance(seconds=LATER)
+    executor = StoreExecutor(ground.database)
+    try:
+        swept = await Sweeper(items=ground.store.items, executor=executor, tidy=dict, waker=Waker()).sweep()
+    finally:
+        executor.close()
+
+    assert swept.expired == 2 * BATCH + 1
+    assert ground.sql("SELECT count(*) FROM items WHERE lease_until IS NOT NULL") == [(0,)]

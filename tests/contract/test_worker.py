@@ -9,9 +9,11 @@ from collections.abc import Callable
 from typing import Any
 
 import msgspec
+import pytest
 from tests import example
 from tests.engine import Engine
 from tests.example import Thing, thing
+from tests.ground import Ground
 
 from tidings.model.backoff import RetryPolicy
 from tidings.model.contracts import Kit
@@ -21,6 +23,7 @@ from tidings.model.outcome import Advance, Outcome, Postpone
 from tidings.model.pipeline import Pipeline
 from tidings.model.publication import Presentation
 from tidings.model.workflow import ANY, Transition, Work, Workflow
+from tidings.process.waker import Waker
 from tidings.process.worker import Lane, Worker
 
 
@@ -309,9 +312,10 @@ async def test_waiting_costs_no_attempt(database_url: str) -> None:
         assert all(len(engine.item("thing", row.key).life) == 9 for row in rows)
 
 
-async def test_a_server_that_asks_for_years_is_given_an_hour(database_url: str) -> None:
+@pytest.mark.parametrize("failure", [Transient, SlowDown])
+async def test_a_server_that_asks_for_years_is_given_an_hour(database_url: str, failure: type[Transient]) -> None:
     async def ask(work: Work, kit: Kit) -> Outcome:
-        raise Transient("busy", retry_after_seconds=1e9)
+        raise failure("busy", retry_after_seconds=1e9)
 
     async with Engine(database_url, [waiting_pipeline(ask, attempts=3)]) as engine:
         record(engine, job("a"))
@@ -435,6 +439,24 @@ async def test_new_work_wakes_the_worker_at_once(database_url: str) -> None:
 
         # Polling alone would take half a second on the average for each of four hand-overs.
         assert min(waits) < 0.5
+
+
+async def test_work_that_nobody_announces_is_found_by_polling(database_url: str) -> None:
+    """Another process has merged it, and its hint was lost."""
+    async with Engine(database_url, [example.pipeline()]) as engine:
+        stop = asyncio.Event()
+        waker = Waker()
+        running = asyncio.create_task(a_worker(engine, waker=waker).run(stop))
+        other = Ground(database_url)
+        try:
+            for number in range(2):
+                await asyncio.to_thread(other.record, thing(str(number)))
+                # Two seconds are the promise; a busy machine gets some more, and a minute would be too late.
+                await until(lambda: engine.states("thing").get("shown") == number + 1)  # noqa: B023  # awaited here
+        finally:
+            other.close()
+            stop.set()
+            await running
 
 
 # Leases of long attempts
