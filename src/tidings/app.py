@@ -18,9 +18,7 @@ from tidings import __version__
 from tidings.discover.poller import Poller
 from tidings.model.contracts import Kit
 from tidings.model.errors import StoreUnavailable
-from tidings.model.item import Finding
 from tidings.model.pipeline import Pipeline
-from tidings.model.publication import Notice
 from tidings.model.workflow import Work
 from tidings.net.client import Web
 from tidings.process.enrich import Enricher
@@ -31,7 +29,7 @@ from tidings.process.sweeper import Sweeper
 from tidings.process.waker import Waker
 from tidings.process.worker import Worker
 from tidings.publish.apprise import Apprise
-from tidings.publish.deliveries import deliveries_for, with_deliveries
+from tidings.publish.deliveries import delivering, with_deliveries
 from tidings.publish.discord import Discord
 from tidings.publish.sending import Channel, Sender
 from tidings.store.database import Database, connect
@@ -100,17 +98,19 @@ class App:
         }
         check_routes(wiring)
         kinds = {spec.name: spec.kind for spec in wiring.channels}
+        deliver = delivering(wiring.routes)
         self.store: Store = open_store(
             self.database,
             self.pipelines,
             on_work=self._work_came,
+            deliver=deliver,
             channels=kinds,
             limiters={name: channel.rate for name, channel in self.channels.items()},
             intake_days=wiring.intake_days,
             dead_letter_days=wiring.dead_letter_days,
             journal_days=wiring.journal_days,
         )
-        self.runner = Runner(self.pipelines, deliver=self._deliver)
+        self.runner = Runner(self.pipelines, deliver=deliver)
         self.poller = Poller(
             pipelines=self.pipelines,
             schedules=self.store.schedules,
@@ -246,9 +246,6 @@ class App:
     def _work_came(self) -> None:
         self.waker.wake_all()
         self.database.hint()
-
-    def _deliver(self, work: Work, notices: tuple[Notice, ...]) -> tuple[Finding, ...]:
-        return deliveries_for(work.pipeline, work, notices, self.wiring.routes)
 
     async def _pause_channel(self, name: str, reason: str) -> None:
         await self.ledger.pause(f"channel:{name}", reason)

@@ -18,6 +18,7 @@ from tidings.model.item import HIGH, LOW, Finding, Link, fingerprint
 from tidings.model.outcome import Advance, Outcome
 from tidings.model.pipeline import Pipeline
 from tidings.model.settlement import Settlement
+from tidings.model.views import Replayed
 from tidings.model.workflow import Transition, Work, Workflow
 
 OpenGround = Callable[..., Ground]
@@ -585,7 +586,7 @@ def test_revive_begins_again_what_stands_at_a_dead_end(ground: Ground) -> None:
 
 def replay(ground: Ground, **more: Any) -> int:
     values: dict[str, Any] = {"state": None, "keys": None, "actor": "ada", "dry_run": False} | more
-    return ground.store.operations.replay("example", **values)
+    return ground.store.operations.replay("example", **values).items
 
 
 def test_replay_processes_items_again_from_a_state(ground: Ground) -> None:
@@ -617,6 +618,36 @@ def test_replay_with_a_newer_revision_waiting_begins_that_from_the_start(ground:
     ground.work()
     assert ground.item("a").waiting_revision is None
     assert ground.card("a") == b'{"id":"a","text":"two"}'
+
+
+def test_replay_takes_only_items_that_came_past_the_state(open_ground: OpenGround) -> None:
+    ground = open_ground(example.pipeline(fuse=False))
+    ground.record(thing("whole"), thing("failed"))
+    ground.work()
+    ground.store.operations.transition(ground.item("failed").id, "fail", actor="ada", reason="no good")
+    ground.record(thing("half"))
+    ground.settle(ground.claim_one())
+    ground.record(thing("new"))
+    states = {key: ground.item(key).state for key in ("new", "half", "whole", "failed")}
+    assert states == {"new": "found", "half": "read", "whole": "shown", "failed": "failed"}
+
+    asked: dict[str, Any] = {"state": "checked", "keys": None, "actor": "ada"}
+    assert ground.store.operations.replay("example", **asked, dry_run=True) == Replayed(2, skipped=2)
+    assert ground.store.operations.replay("example", **asked, dry_run=False) == Replayed(2, skipped=2)
+
+    states = {key: ground.item(key).state for key in ("new", "half", "whole", "failed")}
+    assert states == {"new": "found", "half": "read", "whole": "checked", "failed": "checked"}
+    assert ground.card("new") is None
+
+
+def test_what_an_older_revision_came_past_does_not_count(ground: Ground) -> None:
+    ground.record(thing("a"))
+    ground.work()
+    ground.record(thing("a", "changed", fate="die"))
+    ground.work()
+
+    assert ground.item("a").state == "read"
+    assert replay(ground, state="checked") == 0
 
 
 def test_replay_refuses_what_does_not_exist(ground: Ground) -> None:

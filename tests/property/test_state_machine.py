@@ -349,15 +349,16 @@ class StoreMachine(RuleBasedStateMachine):
             else:
                 self._turn_again(key)
 
-    @rule(key=st.sampled_from(KEYS))
-    def replay(self, key: str) -> None:
-        """An operator has a thing processed again."""
+    @rule(key=st.sampled_from(KEYS), state=st.sampled_from((None, None, "read", "checked")))
+    def replay(self, key: str, state: str | None) -> None:
+        """An operator has a thing processed again, from a state it came past."""
         item = self.store.items.find("example", "thing", key)
-        count = self.store.operations.replay(
-            "example", state=None, keys=[("thing", key)], actor="operator", dry_run=False
+        is_allowed = item is not None and (state is None or state in _visited(self.store.items.life(item.id)))
+        done = self.store.operations.replay(
+            "example", state=state, keys=[("thing", key)], actor="operator", dry_run=False
         )
-        assert count == (item is not None)
-        if item is not None:
+        assert done == (int(is_allowed), int(item is not None and not is_allowed))
+        if item is not None and is_allowed:
             self.grants.pop(item.id, None)
             self._turn_again(key)
 
@@ -449,9 +450,11 @@ class StoreMachine(RuleBasedStateMachine):
             self._check_moves(row)
 
     def _check_moves(self, row: JournalRow) -> None:
-        if row.kind in ("changed", "replayed"):
+        if row.kind == "changed":
             assert row.to_state == self.workflow.start
             return
+        if row.kind == "replayed":
+            return  # its rule says from where
         if row.kind == "revived":
             assert row.to_state in (row.from_state, self.workflow.start)
             return
@@ -526,6 +529,14 @@ def _has_had_turn(settlement: Settlement) -> bool:
 
 def _distinct(leases: Sequence[Lease]) -> list[Lease]:
     return list({(lease.id, lease.token): lease for lease in leases}.values())
+
+
+def _visited(life: Sequence[JournalRow]) -> set[str]:
+    """Return the states a thing has been in since its newest revision began."""
+    rows = list(life)
+    while any(row.kind == "changed" for row in rows[1:]):
+        del rows[0]
+    return {row.to_state for row in rows} | {step.to_state for row in rows for step in row.steps}
 
 
 def _lost_in_a_row(life: Sequence[JournalRow]) -> int:

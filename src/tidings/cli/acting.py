@@ -72,11 +72,13 @@ def replay(
 ) -> None:
     """Process items again from a state. After a change of prompt, model or code."""
     with opened_store(config) as (store, _):
-        count = store.desk.replay(pipeline, state=from_state, query=where, actor=actor(), dry_run=dry_run, item=item)
+        done = store.desk.replay(pipeline, state=from_state, query=where, actor=actor(), dry_run=dry_run, item=item)
     if as_json:
-        show_json({"items": count, "dry_run": dry_run})
+        show_json({"items": done.items, "skipped": done.skipped, "dry_run": dry_run})
         return
-    say(f"{count} items {'would be' if dry_run else 'will be'} processed again from {from_state or 'the start'}")
+    say(f"{done.items} items {'would be' if dry_run else 'will be'} processed again from {from_state or 'the start'}")
+    if done.skipped:
+        say(f"{done.skipped} never came past {from_state}, and {'would be' if dry_run else 'were'} left alone")
 
 
 def dead_letters(context: typer.Context, config: ConfigOption = None, as_json: JsonOption = False) -> None:

@@ -62,6 +62,8 @@ def wiring_of(config: Path | None, **changes: Any) -> Wiring:
 @contextmanager
 def opened_store(config: Path | None) -> Iterator[tuple[Store, dict[str, Pipeline]]]:
     """Open the store for one command, without starting anything."""
+    from tidings.publish.deliveries import delivering
+
     wiring = wiring_of(config)
     tell_waits()
     try:
@@ -70,7 +72,8 @@ def opened_store(config: Path | None) -> Iterator[tuple[Store, dict[str, Pipelin
         try:
             bring_up_to_date(database)
             channels = {spec.name: spec.kind for spec in wiring.channels}
-            yield open_store(database, pipelines, channels=channels), pipelines
+            deliver = delivering(wiring.routes)
+            yield open_store(database, pipelines, channels=channels, deliver=deliver), pipelines
         finally:
             database.close()
     except TidingsError as error:

@@ -9,9 +9,9 @@ from typing import Any
 import msgspec
 
 from tidings.model.errors import BadInput, TidingsError
-from tidings.model.item import HELD, Item, Link, Step
+from tidings.model.item import HELD, Finding, Item, Link, Step
 from tidings.model.outcome import Advance
-from tidings.model.pipeline import Pipeline
+from tidings.model.pipeline import Deliver, Pipeline, no_deliveries
 from tidings.model.publication import Presentation
 from tidings.model.workflow import Work, leaves, name_of
 
@@ -28,12 +28,22 @@ class ByHand:
     links: tuple[Link, ...] | None
     publishes: bool
     presentation: Presentation | None
+    children: tuple[Finding, ...]
+    """Those the processor named, and the notices of what is published."""
     error: str | None
     step: Step
 
 
 def perform_by_hand(
-    pipeline: Pipeline, item: Item, body: bytes, accepted: bytes | None, name: str, *, now_ms: int, reason: str
+    pipeline: Pipeline,
+    item: Item,
+    body: bytes,
+    accepted: bytes | None,
+    name: str,
+    *,
+    now_ms: int,
+    reason: str,
+    deliver: Deliver = no_deliveries,
 ) -> ByHand:
     """Perform a manual transition, or raise BadInput saying why it is not allowed now."""
     workflow = pipeline.workflows.get(item.kind)
@@ -74,6 +84,8 @@ def perform_by_hand(
     if outcome.body is not None:
         work.body = outcome.body
     presenter = pipeline.presenters.get(item.kind) if transition.publishes else None
+    announce = pipeline.announce.get(item.kind) if transition.publishes else None
+    notices = deliver(work, announce(work)) if announce else ()
     goes_on = bool(workflow.automatic_from(transition.target))
     due_at = now_ms if goes_on else outcome.due_at
     standing = workflow.standing_in(transition.target, due=due_at is not None)
@@ -86,6 +98,7 @@ def perform_by_hand(
         links=outcome.links,
         publishes=transition.publishes,
         presentation=presenter(item.key, work.body) if presenter else None,
+        children=outcome.children + notices,
         error=reason if transition.target in workflow.failures else None,
         step=Step(
             name,

@@ -29,6 +29,7 @@ from tidings.model.views import (
     ItemRow,
     ItemView,
     Point,
+    Replayed,
     SourceView,
     StatusView,
 )
@@ -409,8 +410,8 @@ class Desk(Protocol):
 
     def replay(
         self, pipeline: str, *, state: str | None, query: str | None, actor: str, dry_run: bool, item: int | None = None
-    ) -> int:
-        """Process items again from a state; return how many."""
+    ) -> Replayed:
+        """Process items again from a state, where they came past it."""
         ...
 
     def dead_letters(self) -> list[DeadGroup]:

@@ -15,6 +15,15 @@ if TYPE_CHECKING:
     from tidings.model.contracts import Kit
 
 
+Deliver = Callable[[Work, tuple[Notice, ...]], tuple[Finding, ...]]
+"""Makes delivery findings of notices, by the configured routes."""
+
+
+def no_deliveries(_: Work, __: tuple[Notice, ...]) -> tuple[Finding, ...]:
+    """Announce nothing: no route is configured."""
+    return ()
+
+
 @dataclass(frozen=True, slots=True)
 class Schedule:
     """When a source is asked: every so many seconds, or by a cron expression (UTC)."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import msgspec
 
@@ -255,3 +255,12 @@ class TombstoneView(msgspec.Struct, frozen=True):
     fingerprint: str
     buried_at: int
     forget_at: int
+
+
+class Replayed(NamedTuple):
+    """What a replay did."""
+
+    items: int
+    """How many are processed again, or would be."""
+    skipped: int
+    """How many were left alone because they never came past the state."""

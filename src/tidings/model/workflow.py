@@ -164,6 +164,17 @@ class Workflow:
         """Tell whether an item may be run before it is born: its life begins with steps that never wait."""
         return self.fuse and self.lane_of(self.start) == PURE
 
+    def leads_through(self, state: str, now: str) -> bool:
+        """Tell whether every way from the start to where an item stands now leads through a state."""
+        reached, frontier = {self.start}, [self.start]
+        while frontier:
+            here = frontier.pop()
+            for transition in self.transitions:
+                if leaves(transition, here) and transition.target not in reached and here != state:
+                    reached.add(transition.target)
+                    frontier.append(transition.target)
+        return now == state or now not in reached
+
     def gives_way(self, state: str, standing: str, *, is_accepted: bool) -> bool:
         """Tell whether an item that nobody holds goes on with a newer copy at once.
 

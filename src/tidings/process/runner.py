@@ -17,8 +17,8 @@ from tidings.model.contracts import Kit
 from tidings.model.errors import Ambiguous, Misconfigured, Permanent, SlowDown, Transient
 from tidings.model.item import HELD, Finding, Kept, Lease, Link, Step
 from tidings.model.outcome import Advance, Outcome, Postpone, Reject
-from tidings.model.pipeline import Pipeline
-from tidings.model.publication import Notice, Presentation
+from tidings.model.pipeline import Deliver, Pipeline, no_deliveries
+from tidings.model.publication import Presentation
 from tidings.model.settlement import Settlement
 from tidings.model.workflow import STEPS_MAX, Prefetch, Transition, Work, Workflow, name_of
 
@@ -26,18 +26,11 @@ DEADLINE_SHARE = 0.9
 MISCONFIGURED_PARK_SECONDS = 900.0
 STACK_CHARS_MAX = 4_000
 
-Deliver = Callable[[Work, tuple[Notice, ...]], tuple[Finding, ...]]
-"""Makes delivery findings of notices, by the configured routes."""
 Decode = Callable[[bytes], Any]
 Related = dict[str, Any] | Exception | None
 """Prefetched bodies by ref, or why they could not be had."""
 _encode = msgspec.json.Encoder().encode
 _ADVANCE = Advance()
-
-
-def no_deliveries(_: Work, __: tuple[Notice, ...]) -> tuple[Finding, ...]:
-    """Announce nothing: no route is configured."""
-    return ()
 
 
 @dataclass(slots=True)

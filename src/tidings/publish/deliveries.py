@@ -18,7 +18,7 @@ import msgspec
 from tidings.model.backoff import RetryPolicy
 from tidings.model.clock import rfc3339
 from tidings.model.item import Finding, fingerprint, ref
-from tidings.model.pipeline import Pipeline
+from tidings.model.pipeline import Deliver, Pipeline
 from tidings.model.publication import Collection, Document, Filter, Notice, Presentation, Retention, Route
 from tidings.model.query import matches, parse
 from tidings.model.workflow import Processor, Transition, Work, Workflow
@@ -94,6 +94,11 @@ def deliveries_for(
                 delivery = _delivery(pipeline, work, notice, number, route.channel)
                 found.setdefault(delivery.key, delivery)
     return tuple(found.values())
+
+
+def delivering(routes: Sequence[Route]) -> Deliver:
+    """Return what makes deliveries by some routes."""
+    return lambda work, notices: deliveries_for(work.pipeline, work, notices, routes)
 
 
 @runtime_checkable

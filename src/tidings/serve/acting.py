@@ -91,7 +91,7 @@ class Acting:
                 "/pipelines/{pipeline}/replay",
                 self._replay,
                 "Process items again",
-                _count("replayed"),
+                _whole({"replayed": {"type": "integer"}, "skipped": {"type": "integer"}}),
                 REPLAY,
                 pipeline,
             ),
@@ -118,7 +118,7 @@ class Acting:
         asked = await read_object(call.request, Replay)
         if call["pipeline"] not in self._parts.pipelines:
             raise no_pipeline()
-        count = await self._do(
+        done = await self._do(
             self._desk.replay,
             call["pipeline"],
             state=asked.state,
@@ -127,7 +127,7 @@ class Acting:
             dry_run=asked.dry_run,
             item=_id(asked.item),
         )
-        return answer({"replayed": count, "dry_run": asked.dry_run})
+        return answer({"replayed": done.items, "skipped": done.skipped, "dry_run": asked.dry_run})
 
     async def _revive(self, call: Call) -> Reply:
         asked = await read_object(call.request, Revival)

@@ -18,7 +18,7 @@ from tidings.model.settlement import Ahead, LogRow, Settlement
 from tidings.store.adopting import Adopted, adopt, arrivals
 from tidings.store.awaiting import awaiting, wake_for, wake_late
 from tidings.store.database import Batch, Preparing, Tx
-from tidings.store.effects import bear_children, journal_row, shown_row, trouble
+from tidings.store.effects import bear_children, journal_row, parents, shown_row, trouble
 from tidings.store.links import link_rows
 from tidings.store.shelving import Showing, prepare_presentations, write_presentations
 from tidings.store.tombstones import find_buried
@@ -121,7 +121,7 @@ def bear(
     for batch in birth.rows:
         tx.write(batch)
     write_presentations(tx, birth.shown)
-    bear_children(tx, pipelines, birth.settlements)
+    bear_children(tx, pipelines, parents(birth.settlements))
     woken = wake_for(tx, pipelines, ahead.pipeline, ((s.kind, s.key) for s in birth.settlements if s.accepts))
     woken += wake_late(tx, pipelines, birth.awaiting)
     rest = [row for row in ahead.rows if row[0] not in birth.places]

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from tidings.model.errors import BadInput
 from tidings.model.pipeline import Pipeline
 from tidings.model.query import parse
-from tidings.model.views import DeadGroup, Event, ItemView
+from tidings.model.views import DeadGroup, Event, ItemView, Replayed
 from tidings.store.database import Database
 from tidings.store.glance import Glance
 from tidings.store.index import SearchIndex
@@ -62,8 +62,8 @@ class StoreDesk:
 
     def replay(
         self, pipeline: str, *, state: str | None, query: str | None, actor: str, dry_run: bool, item: int | None = None
-    ) -> int:
-        """Process items again from a state; return how many."""
+    ) -> Replayed:
+        """Process items again from a state, where they came past it."""
         keys = None
         if query:
             hits, _ = self._index.search(parse(query), pipeline=pipeline, limit=100_000)

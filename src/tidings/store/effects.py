@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from itertools import groupby
 from operator import attrgetter
-from typing import Any
+from typing import Any, NamedTuple
 
-from tidings.model.item import JournalKind, ref
+from tidings.model.item import Finding, JournalKind, ref
 from tidings.model.pipeline import Pipeline
 from tidings.model.publication import Presentation
 from tidings.model.settlement import Settlement
@@ -36,7 +36,7 @@ def write_effects(tx: Tx, pipelines: Mapping[str, Pipeline], held: list[Settleme
     shown = sorted((s for s in held if s.presents), key=_BY_PIPELINE)
     for name, group in groupby(shown, key=_BY_PIPELINE):
         put_presentations(tx, pipelines[name], [shown_row(s) for s in group])
-    return bear_children(tx, pipelines, held)
+    return bear_children(tx, pipelines, parents(held))
 
 
 def shown_row(s: Settlement) -> tuple[int, str, str, int, Presentation | None]:
@@ -51,16 +51,30 @@ def _replace_bodies(tx: Tx, held: list[Settlement]) -> None:
         tx.many("drop_other_bodies", outdated)
 
 
-def bear_children(tx: Tx, pipelines: Mapping[str, Pipeline], held: Sequence[Settlement]) -> int:
-    """Give birth to the children of settlements, or new revisions to those that are known."""
-    children = [child for s in held for child in s.children]
+class Parent(NamedTuple):
+    """What bears children: an item whose attempt is settled, or that was moved by hand."""
+
+    pipeline: str
+    kind: str
+    key: str
+    children: tuple[Finding, ...]
+
+
+def parents(held: Sequence[Settlement]) -> list[Parent]:
+    """Return those settlements that bear children."""
+    return [Parent(s.pipeline, s.kind, s.key, s.children) for s in held if s.children]
+
+
+def bear_children(tx: Tx, pipelines: Mapping[str, Pipeline], bearing: Sequence[Parent]) -> int:
+    """Give birth to children, or new revisions to those that are known."""
+    children = [child for parent in bearing for child in parent.children]
     if not children:
         return 0
     # A delivery states whom it announces; other children state their own links when they are processed.
     announced = [
-        (s.pipeline, ANNOUNCES, ref(DELIVERY, child.key), BY_CHILD, ref(s.kind, s.key), None)
-        for s in held
-        for child in s.children
+        (parent.pipeline, ANNOUNCES, ref(DELIVERY, child.key), BY_CHILD, ref(parent.kind, parent.key), None)
+        for parent in bearing
+        for child in parent.children
         if child.kind == DELIVERY
     ]
     tx.many("insert_link", dict.fromkeys(announced))

@@ -3,30 +3,51 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from typing import NamedTuple
 
 from tidings.model.byhand import perform_by_hand
 from tidings.model.errors import BadInput
+from tidings.model.history import came_past
 from tidings.model.item import Item, ref
-from tidings.model.pipeline import Pipeline
+from tidings.model.pipeline import Deliver, Pipeline, no_deliveries
+from tidings.model.views import Replayed
+from tidings.model.workflow import Workflow
 from tidings.store.adopting import Ended, Held, begin_waiting
-from tidings.store.awaiting import begin_again
+from tidings.store.awaiting import begin_again, wake_for
 from tidings.store.database import Database, Row, Tx
+from tidings.store.effects import Parent, bear_children
 from tidings.store.links import replace_links
 from tidings.store.shelving import put_presentations
-from tidings.store.steps import keep
+from tidings.store.steps import keep, recall
 
 REPLAY_BATCH = 500
+LIFE_ROWS_MAX = 10_000
+
+
+class Place(NamedTuple):
+    """Where an item stands."""
+
+    id: int
+    kind: str
+    key: str
+    state: str
 
 
 class Operations:
     """The operators' writes."""
 
     def __init__(
-        self, database: Database, pipelines: Mapping[str, Pipeline], *, on_work: Callable[[], None] = lambda: None
+        self,
+        database: Database,
+        pipelines: Mapping[str, Pipeline],
+        *,
+        on_work: Callable[[], None] = lambda: None,
+        deliver: Deliver = no_deliveries,
     ) -> None:
         self._database = database
         self._pipelines = pipelines
         self._on_work = on_work
+        self._deliver = deliver
 
     def transition(self, item: int, name: str, *, actor: str, reason: str) -> None:
         """Perform a manual transition on what is there now."""
@@ -45,7 +66,9 @@ class Operations:
         now = tx.one("now")
         assert now is not None
         body, accepted = _bodies(tx, item)
-        move = perform_by_hand(pipeline, item, body, accepted, name, now_ms=now[0], reason=reason)
+        move = perform_by_hand(
+            pipeline, item, body, accepted, name, now_ms=now[0], reason=reason, deliver=self._deliver
+        )
         rows = tx.many(
             "move_by_hand",
             [
@@ -82,6 +105,8 @@ class Operations:
         if move.publishes:
             put_presentations(tx, pipeline, [(item.id, item.kind, item.key, item.revision, move.presentation)])
             tx.many("drop_other_bodies", [(item.id,)])
+            wake_for(tx, self._pipelines, item.pipeline, [(item.kind, item.key)])
+        bear_children(tx, self._pipelines, [Parent(item.pipeline, item.kind, item.key, move.children)])
         ended = Ended(item.pipeline, item.kind, move.state, move.standing, Held(*rows[0]))
         begin_waiting(tx, self._pipelines, [ended])
 
@@ -131,8 +156,8 @@ class Operations:
         actor: str,
         dry_run: bool,
         item: int | None = None,
-    ) -> int:
-        """Process items again from a state (default: the start), where they came past it; return how many."""
+    ) -> Replayed:
+        """Process items again from a state (default: the start), where they came past it."""
         declared = self._pipelines.get(pipeline)
         if declared is None:
             raise BadInput(f"there is no pipeline {pipeline!r}; known: {', '.join(self._pipelines)}")
@@ -142,27 +167,36 @@ class Operations:
         if not kinds:
             raise BadInput(f"{pipeline} has no state {state!r}")
         wanted = None if keys is None else set(keys)
-        count = 0
-        after = 0
+        replayed = skipped = after = 0
         while True:
             with self._database.transaction() as tx:
-                rows = tx.sql(
-                    "SELECT id, kind, key FROM items WHERE pipeline = :pipeline AND id > :after "
-                    "ORDER BY id LIMIT :batch",
-                    {"pipeline": pipeline, "after": after, "batch": REPLAY_BATCH},
-                )
-                for number, kind, key in rows:
-                    if kind not in kinds or (item is not None and number != item):
+                rows = [
+                    Place(*row) for row in tx.all("items_after", pipeline=pipeline, after=after, limit=REPLAY_BATCH)
+                ]
+                for place in rows:
+                    if place.kind not in kinds or (item is not None and place.id != item):
                         continue
-                    if wanted is not None and (kind, key) not in wanted:
+                    if wanted is not None and (place.kind, place.key) not in wanted:
                         continue
-                    begins = state or kinds[kind].start
-                    count += dry_run or begin_again(tx, self._pipelines, number, begins, actor, "replayed")
+                    workflow = kinds[place.kind]
+                    begins = state or workflow.start
+                    if not _came_past(tx, workflow, begins, place):
+                        skipped += 1
+                    elif dry_run or begin_again(tx, self._pipelines, place.id, begins, actor, "replayed"):
+                        replayed += 1
             if len(rows) < REPLAY_BATCH:
                 break
-            after = rows[-1][0]
+            after = rows[-1].id
         self._on_work()
-        return count
+        return Replayed(replayed, skipped)
+
+
+def _came_past(tx: Tx, workflow: Workflow, state: str, place: Place) -> bool:
+    """Tell whether an item may begin again in a state: to skip steps it has never made would publish it unmade."""
+    if workflow.leads_through(state, place.state):
+        return True
+    rows = tx.all("life", item=place.id, limit=LIFE_ROWS_MAX)
+    return came_past(workflow, state, place.state, [told for row in rows for told in recall(row)])
 
 
 def _bodies(tx: Tx, item: Item) -> tuple[bytes, bytes | None]:

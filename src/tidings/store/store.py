@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from tidings.model.pipeline import Pipeline
+from tidings.model.pipeline import Deliver, Pipeline, no_deliveries
 from tidings.store.alerts import AlertStore
 from tidings.store.database import Database
 from tidings.store.desk import StoreDesk
@@ -50,6 +50,7 @@ def open_store(
     pipelines: Mapping[str, Pipeline],
     *,
     on_work: Callable[[], None] = lambda: None,
+    deliver: Deliver = no_deliveries,
     channels: Mapping[str, str] | None = None,
     limiters: Mapping[str, str] | None = None,
     intake_days: float = 7,
@@ -59,13 +60,14 @@ def open_store(
 ) -> Store:
     """Put the parts together; `channels` are channel names with the kind of their notifier.
 
-    `limiters` name the shared rate of each channel that does not have one of its own.
+    `limiters` name the shared rate of each channel that does not have one of its own; `deliver` makes the deliveries
+    of what is published by hand.
     """
     intake = IntakeLog(database, pipelines, keep_days=intake_days, on_append=on_work)
     items = ItemStore(database, pipelines, on_work=on_work)
     links, ledgers = LinkStore(database), Ledgers(database)
     schedules, index = ScheduleStore(database), SearchIndex(database)
-    operations = Operations(database, pipelines, on_work=on_work)
+    operations = Operations(database, pipelines, on_work=on_work, deliver=deliver)
     retention = RetentionStore(
         database, pipelines, dead_letter_days=dead_letter_days, journal_days=journal_days, monotonic=monotonic
     )

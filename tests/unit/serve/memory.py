@@ -23,6 +23,7 @@ from tidings.model.views import (
     ItemView,
     PipelineView,
     Point,
+    Replayed,
     SourceView,
     StatusView,
 )
@@ -228,9 +229,9 @@ class MemoryDesk:
 
     def replay(
         self, pipeline: str, *, state: str | None, query: str | None, actor: str, dry_run: bool, item: int | None = None
-    ) -> int:
+    ) -> Replayed:
         self.acts.append(("replay", pipeline, state, query, dry_run, item))
-        return 3
+        return Replayed(3, 0)
 
     def dead_letters(self) -> list[DeadGroup]:
         return self.dead

@@ -107,7 +107,7 @@ async def test_sources_are_checked_paused_and_resumed(operator: Client, world: W
 async def test_replay_counts_first_when_asked(operator: Client, world: World):
     answer = await operator.post("/api/v1/pipelines/hacker_news/replay", {"state": "found", "dry_run": True})
 
-    assert answer.json == {"replayed": 3, "dry_run": True}
+    assert answer.json == {"replayed": 3, "skipped": 0, "dry_run": True}
     assert world.desk.acts == [("replay", "hacker_news", "found", None, True, None)]
 
 

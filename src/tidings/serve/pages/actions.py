@@ -70,7 +70,7 @@ class Actions:
             dry_run=False,
             item=_item(form),
         )
-        return f"replayed.{done}"
+        return f"replayed.{done.items}"
 
     async def _revive(self, call: Call, form: dict[str, str]) -> str:
         item = _item(form) if form.get("item") else None

@@ -6,6 +6,7 @@ from typing import Any
 
 import msgspec
 
+from tidings.model.history import came_past
 from tidings.model.pipeline import Pipeline
 from tidings.model.views import ItemRow, ItemView
 from tidings.serve.collections import Collections
@@ -145,7 +146,10 @@ def _replay_states(pipeline: Pipeline | None, view: ItemView | None) -> list[str
     if pipeline is None or view is None or view.item.kind == DELIVERY:
         return []
     workflow = pipeline.workflows.get(view.item.kind)
-    return [state for state in workflow.states if workflow.automatic_from(state)] if workflow is not None else []
+    if workflow is None:
+        return []
+    way_out = [state for state in workflow.states if workflow.automatic_from(state)]
+    return [state for state in way_out if came_past(workflow, state, view.item.state, view.life)]
 
 
 def _pretty(body: Any) -> str:

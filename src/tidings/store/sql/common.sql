@@ -315,6 +315,10 @@ SELECT id, pipeline, kind, key, fingerprint, state, standing, lane, priority, du
     state_since, failing_since
 FROM items WHERE pipeline = :pipeline AND kind = :kind AND key = :key;
 
+-- name: items_after
+-- Where a pipeline's items stand, in the order of their ids.
+SELECT id, kind, key, state FROM items WHERE pipeline = :pipeline AND id > :after ORDER BY id LIMIT :limit;
+
 -- name: move_by_hand
 -- A manual transition, guarded by what was seen; it ends every lease.
 -- params: id token state_before state standing lane due_at error cause accepts failing_since

@@ -1,0 +1,79 @@
+"""A transition by hand has the effects of an automatic one: children are born, notices go out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import pytest
+from tests import example
+from tests.example import Thing, thing
+from tests.ground import Ground
+
+from tidings.model.contracts import Kit
+from tidings.model.outcome import Advance, Outcome
+from tidings.model.pipeline import Pipeline
+from tidings.model.publication import Notice, Route
+from tidings.model.workflow import Transition, Work, Workflow
+from tidings.publish.deliveries import delivering, with_deliveries
+
+OpenGround = Callable[..., Ground]
+
+
+def bear(work: Work) -> Outcome:
+    """Name one child."""
+    return Advance(children=(thing(f"{work.key}-child", "small"),))
+
+
+def announce(work: Work) -> tuple[Notice, ...]:
+    """Tell of a thing."""
+    return (Notice(title=work.body.text),)
+
+
+async def send(work: Work, kit: Kit) -> Outcome:
+    """A sender's form; nothing is sent here."""
+    raise AssertionError
+
+
+def releasing() -> Pipeline:
+    """Things that a person releases."""
+    workflow = Workflow(
+        kind="thing",
+        start="found",
+        states=("found", "shown"),
+        terminal=frozenset({"shown"}),
+        body=Thing,
+        transitions=(Transition("release", "found", "shown", bear, trigger="manual", publishes=True),),
+    )
+    declared = replace(example.pipeline(), workflows={"thing": workflow}, announce={"thing": announce})
+    return with_deliveries(declared, send)
+
+
+@pytest.fixture
+def released(open_ground: OpenGround) -> Ground:
+    """A store in which a person has released one thing."""
+    ground = open_ground(releasing(), deliver=delivering([Route("example", "news")]))
+    ground.record(thing("a", "large"))
+    ground.store.operations.transition(ground.item("a").id, "release", actor="ada", reason="ready")
+    return ground
+
+
+def test_children_of_a_transition_by_hand_are_born(released: Ground) -> None:
+    assert released.item("a-child").state == "found"
+
+
+def test_what_is_published_by_hand_is_announced(released: Ground) -> None:
+    (view,) = released.store.desk.deliveries()
+    assert (view.channel, view.title) == ("news", "large")
+    parents = released.sql("SELECT parent FROM links WHERE relation = 'announces'")
+    assert parents == [("thing:a",)]
+    (lease,) = released.claim(lane="notify")
+    assert b'"large"' in lease.body
+
+
+def test_a_transition_by_hand_that_is_refused_bears_nothing(open_ground: OpenGround) -> None:
+    ground = open_ground(releasing(), deliver=delivering([Route("example", "news", "nothing-has-this-word")]))
+    ground.record(thing("a", "large"))
+    ground.store.operations.transition(ground.item("a").id, "release", actor="ada", reason="ready")
+
+    assert ground.store.desk.deliveries() == []
