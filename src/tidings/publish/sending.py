@@ -6,6 +6,7 @@ A rate that is used up, a channel that asked for a pause and a paused channel al
 from __future__ import annotations
 
 import dataclasses
+import logging
 import math
 import time
 from collections.abc import Awaitable, Callable, Mapping
@@ -16,10 +17,11 @@ import msgspec
 
 from tidings.model.backoff import RETRY_AFTER_SECONDS_MAX, RetryPolicy
 from tidings.model.contracts import Kit, Notifier, Permit, Receipt
-from tidings.model.errors import Ambiguous, Misconfigured, Permanent, SlowDown, Transient
+from tidings.model.errors import Ambiguous, Misconfigured, Permanent, SlowDown, StoreUnavailable, Transient
 from tidings.model.outcome import Advance, Outcome, Postpone
 from tidings.model.workflow import Work
 from tidings.publish.deliveries import RETRY, Delivery
+from tidings.watch.logs import event
 
 PAUSED_WAIT_MS = 60_000
 PAUSED_WAIT_MS_MAX = 6 * 3_600_000
@@ -127,7 +129,14 @@ class Sender:
             return await self._take(turn, work, channel)
         finally:
             self.count(channel.name, turn.ended)
+            await self._leave(channel, permit, turn)
+
+    async def _leave(self, channel: Channel, permit: Permit, turn: _Turn) -> None:
+        """Give the place back. Where the store is away it runs out by itself: that must not undo what was sent."""
+        try:
             await self.leave(channel.rate, permit.token, not_before_ms=turn.not_before_ms)
+        except StoreUnavailable as error:
+            event("place not given back", level=logging.WARNING, channel=channel.name, error=str(error))
 
     async def _take(self, turn: _Turn, work: Work, channel: Channel) -> Outcome:
         """Make the request and note in `turn` how it ended."""

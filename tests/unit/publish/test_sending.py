@@ -10,7 +10,7 @@ import msgspec
 import pytest
 
 from tidings.model.contracts import Permit, Receipt
-from tidings.model.errors import Ambiguous, Misconfigured, Permanent, SlowDown, Transient
+from tidings.model.errors import Ambiguous, Misconfigured, Permanent, SlowDown, StoreUnavailable, Transient
 from tidings.model.outcome import Advance, Postpone
 from tidings.model.pipeline import Pipeline
 from tidings.model.publication import Notice
@@ -101,6 +101,23 @@ async def test_a_sent_delivery_keeps_its_proof():
     assert (outcome.body.message_id, outcome.body.sent_at, outcome.body.answer) == ("99", NOW, "200 OK")
     assert notifier.sent == ["abc"]
     assert desk.calls == [("enter", "channel:eu", 30, 62.0), ("leave", "channel:eu", 7, 400)]
+
+
+@pytest.mark.parametrize("answer", [Receipt("99", "200 OK"), Ambiguous("reset")], ids=["sent", "in doubt"])
+async def test_a_place_that_cannot_be_given_back_changes_no_outcome(answer):
+    """What was sent would be sent again, and what is in doubt would no longer be counted as such."""
+
+    class Away(Desk):
+        async def leave(self, name, token, *, not_before_ms=0):
+            raise StoreUnavailable("the connection was cut")
+
+    if isinstance(answer, Receipt):
+        outcome, _, _ = await run(answer, Away())
+        assert isinstance(outcome, Advance)
+        assert outcome.body.message_id == "99"
+    else:
+        with pytest.raises(Ambiguous):
+            await run(answer, Away())
 
 
 async def test_channels_on_one_webhook_share_a_rate():
