@@ -23,6 +23,7 @@ from tidings.model.outcome import Advance, Outcome, Postpone
 from tidings.model.pipeline import Pipeline
 from tidings.model.publication import Presentation
 from tidings.model.workflow import ANY, Transition, Work, Workflow
+from tidings.process.runner import Runner
 from tidings.process.waker import Waker
 from tidings.process.worker import Lane, Worker
 
@@ -477,6 +478,33 @@ async def test_a_long_attempt_keeps_its_lease(database_url: str) -> None:
         view = engine.item("job", "a")
         assert view.item.state == "fetched"
         assert [row.kind for row in view.life] == ["born", "attempt"]
+
+
+async def test_a_late_reply_prolongs_no_lease(database_url: str) -> None:
+    """A lease runs from when it was asked for: whoever hears of it late has less of it left for side effects."""
+    now = [1_000.0]
+    deadlines: list[float] = []
+
+    class Late(FaultyExecutor):
+        async def write(self, call: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+            answer = await super().write(call, *args, **kwargs)
+            now[0] += 25.0 if call.__name__ == "claim" else 0.0
+            return answer
+
+    async def note(work: Work, kit: Kit) -> Outcome:
+        deadlines.append(work.deadline)
+        return Advance()
+
+    async with Engine(database_url, [waiting_pipeline(note)]) as engine:
+        record(engine, job("a"))
+        runner = Runner(engine.app.pipelines, monotonic=lambda: now[0])
+        worker = a_worker(
+            engine, executor=Late(engine.app.executor), runner=runner, lease_seconds=30.0, monotonic=lambda: now[0]
+        )
+        await worker.until_idle()
+
+    assert deadlines
+    assert deadlines[0] <= 1_000.0 + 0.9 * 30.0
 
 
 async def test_a_manual_transition_beats_the_attempt_under_way(database_url: str) -> None:

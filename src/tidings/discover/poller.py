@@ -127,6 +127,7 @@ class Poller:
         rng: random.Random | None = None,
         metrics: Metrics | None = None,
         turn_seconds: float = TURN_SECONDS,
+        poll_seconds: float = POLL_SECONDS,
     ) -> None:
         self._pipelines = pipelines
         self._schedules = schedules
@@ -138,6 +139,7 @@ class Poller:
         self._rng = rng or random.Random()
         self._metrics = metrics
         self._turn_seconds = turn_seconds
+        self._poll_seconds = poll_seconds
         self._sources = {s.name: (p, s) for p in pipelines.values() for s in p.sources}
         self._seldom = Seldom()
 
@@ -151,7 +153,7 @@ class Poller:
                     asking[name] = asyncio.create_task(self._ask_quietly(name))
             await asyncio.gather(*[t for t in asking.values() if t.done()], return_exceptions=True)
             try:
-                async with asyncio.timeout(POLL_SECONDS):
+                async with asyncio.timeout(self._poll_seconds):
                     await stop.wait()
             except TimeoutError:
                 pass

@@ -57,6 +57,7 @@ class Merger:
         batch: int,
         lease_seconds: float,
         runs_ahead: bool = True,
+        poll_seconds: float = POLL_SECONDS,
         monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
         self._intake = intake
@@ -68,6 +69,7 @@ class Merger:
         self._report = report
         self._batch = batch
         self._runs_ahead = runs_ahead
+        self._poll_seconds = poll_seconds
         self._monotonic = monotonic
         self._lease_seconds = min(lease_seconds, LEASE_SECONDS_MAX)
         self._ahead: dict[str, deque[_Batch]] = {}
@@ -90,13 +92,13 @@ class Merger:
                     merged += await self._turn(name, self._batch if name in active and not stop.is_set() else 0)
             except Exception as error:  # noqa: BLE001  # a loop outlives every surprise
                 self._seldom.event("merging failed", error=describe(error))
-                await asyncio.sleep(POLL_SECONDS)
+                await asyncio.sleep(self._poll_seconds)
             if merged or stop.is_set():
                 continue
             if self._ahead:
                 await asyncio.sleep(TURN_SECONDS)
             else:
-                await self._waker.wait(MERGE, POLL_SECONDS)
+                await self._waker.wait(MERGE, self._poll_seconds)
 
     async def give_back(self) -> None:
         """Write what was run ahead; a batch whose run was cut off is born unrun."""

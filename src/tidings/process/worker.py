@@ -17,7 +17,7 @@ from tidings.model.pipeline import Pipeline
 from tidings.model.settlement import Settlement
 from tidings.model.workflow import PURE
 from tidings.process.merger import Merger
-from tidings.process.runner import Related, Runner, describe
+from tidings.process.runner import DEADLINE_SHARE, Related, Runner, describe
 from tidings.process.settler import Settler
 from tidings.process.tally import Record, Tally
 from tidings.process.waker import Waker
@@ -72,6 +72,7 @@ class Worker:
         metrics: Metrics | None = None,
         only_lane: str | None = None,
         record: Record | None = None,
+        poll_seconds: float = POLL_SECONDS,
         monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
         self._items = items
@@ -84,6 +85,7 @@ class Worker:
         self._waker = waker
         self._lanes = {n: lane for n, lane in lanes.items() if only_lane in (None, n)}
         self._lease_seconds = lease_seconds
+        self._poll_seconds = poll_seconds
         self._monotonic = monotonic
         self._read_paused = paused
         self._merges = only_lane is None
@@ -113,6 +115,7 @@ class Worker:
             batch=MERGE_BATCHES * pure.batch,
             lease_seconds=lease_seconds,
             runs_ahead=PURE in self._lanes and pure.rate_per_minute is None,
+            poll_seconds=poll_seconds,
             monotonic=monotonic,
         )
         self._seldom = Seldom()
@@ -194,19 +197,19 @@ class Worker:
                 started = await self._start_due(name, lane, slots, pace)
             except Exception as error:  # noqa: BLE001  # a loop outlives every surprise
                 self._seldom.event("claiming failed", lane=name, error=describe(error))
-                await asyncio.sleep(POLL_SECONDS)
+                await asyncio.sleep(self._poll_seconds)
                 continue
             if not started and not self._stop.is_set():
                 await self._waker.wait(name, await self._nap(name))
 
     async def _nap(self, name: str) -> float:
-        """Return how long to sleep: until the next item is due, a second at most."""
+        """Return how long to sleep: until the next item is due, or until it is time to look again."""
         try:
             active = await self._active_pipelines()
             due = await self._executor.read(self._items.next_due_ms, active, (name,))
         except StoreUnavailable:
-            return POLL_SECONDS
-        return POLL_SECONDS if due is None else min(POLL_SECONDS, max(0.005, due / 1000))
+            return self._poll_seconds
+        return self._poll_seconds if due is None else min(self._poll_seconds, max(0.005, due / 1000))
 
     async def _start_due(self, name: str, lane: Lane, slots: asyncio.Semaphore, pace: _Pace) -> int:
         """Claim and start what is due; waiting lanes claim only as many as they can start at once."""
@@ -254,6 +257,7 @@ class Worker:
         if limit < 1:
             return []
         self._busy += 1
+        asked = self._monotonic()
         try:
             leases = await self._executor.write(
                 self._items.claim,
@@ -265,9 +269,8 @@ class Worker:
                 in_order=in_order,
                 together=lane == PURE,
             )
-            now = self._monotonic()
             for lease in leases:
-                self._running[lease.id] = (lease, now)
+                self._running[lease.id] = (lease, asked)
             if leases:
                 self._tally.clock_ms = leases[-1].granted_at
         finally:
@@ -324,7 +327,7 @@ class Worker:
         started = self._monotonic()
         try:
             related = await self._prefetch([lease])
-            settlement = await self._runner.run_waiting(lease, self._kit, self._lease_seconds, related.get(lease.id))
+            settlement = await self._runner.run_waiting(lease, self._kit, self._left(lease), related.get(lease.id))
             self._tally.observe(settlement, self._monotonic() - started)
             self._settler.put(settlement)
         except asyncio.CancelledError:
@@ -334,6 +337,14 @@ class Worker:
             raise
         finally:
             slots.release()
+
+    def _left(self, lease: Lease) -> float:
+        """Return the lease that, if it began now, would end side effects when the real one does.
+
+        That one counts from before it was asked for: the reply may have come late.
+        """
+        _, since = self._running.get(lease.id, (lease, float("-inf")))
+        return max(0.0, self._lease_seconds - (self._monotonic() - since) / DEADLINE_SHARE)
 
     async def _prefetch(self, leases: list[Lease]) -> dict[int, Related]:
         found: dict[int, Related] = {}
