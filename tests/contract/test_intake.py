@@ -231,6 +231,20 @@ def test_trimming_never_passes_the_checkpoint(ground: Ground) -> None:
     assert len(ground.sql("SELECT 1 FROM items")) == 10
 
 
+def test_a_clock_set_back_leaves_no_hole_in_the_log(ground: Ground) -> None:
+    """A finding that came later by the log and earlier by the clock stays until those before it go."""
+    ground.record(thing("a"))
+    ground.advance(seconds=-8 * DAY_MS / 1000)
+    ground.record(thing("b"))
+    ground.advance(seconds=8 * DAY_MS / 1000)
+
+    assert ground.store.intake.trim("example") == 0
+    assert ground.merge().read == 0, "the checkpoint was taken for a foreign one"
+
+    ground.advance(seconds=8 * DAY_MS / 1000)
+    assert ground.store.intake.trim("example") == 2
+
+
 def test_the_log_is_kept_for_its_time(ground: Ground) -> None:
     ground.record(thing("a"))
     ground.advance(seconds=6.9 * DAY_MS / 1000)

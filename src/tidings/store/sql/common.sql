@@ -80,8 +80,10 @@ SELECT count(*) FROM intake WHERE pipeline = :pipeline AND id > :checkpoint;
 SELECT count(*) FROM intake WHERE pipeline = :pipeline;
 
 -- name: trim_log
--- Never passes the checkpoint.
-DELETE FROM intake WHERE pipeline = :pipeline AND id <= :checkpoint AND appended_at < tidings_now() - :keep_ms;
+-- Never passes the checkpoint, and takes a finding only together with all before it, although the clock may have jumped.
+DELETE FROM intake WHERE pipeline = :pipeline AND id <= :checkpoint AND id < coalesce(
+    (SELECT id FROM intake WHERE pipeline = :pipeline AND appended_at >= tidings_now() - :keep_ms ORDER BY id LIMIT 1),
+    :checkpoint + 1);
 
 -- name: look_up_item
 -- What the merge must know of a key.
