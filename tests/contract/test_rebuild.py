@@ -103,3 +103,34 @@ def test_a_first_card_follows_the_finding_until_something_is_accepted(open_groun
     ground.store.rebuilder.rebuild()
 
     assert seen(ground) == before
+
+
+def test_a_rebuild_makes_nothing_findable_that_was_not_accepted(open_ground: OpenGround) -> None:
+    ground = open_ground(example.pipeline(first_cards={"thing": present}))
+    ground.record(thing("a", "unjudged", fate="reject"))
+    ground.work()
+    before = seen(ground)
+    assert before["documents"] == []
+
+    ground.store.rebuilder.rebuild()
+
+    assert seen(ground) == before
+
+
+def test_a_rebuild_leaves_every_id_where_the_merge_has_put_it(open_ground: OpenGround) -> None:
+    def dated(key: str, body: Thing) -> Presentation:
+        return Presentation("things", key, ThingCard(key, body.text), sort=body.seen)
+
+    declared = example.pipeline(first_cards={"thing": dated}, id_index=IdIndex("things"))
+    object.__setattr__(declared, "presenters", {"thing": dated})
+    ground = open_ground(declared)
+    now = ground.now_ms()
+    ground.record(thing("a", seen=now), thing("b", seen=now + 10))
+    ground.work()
+    ground.record(thing("a", "redated", seen=now + 20))
+    ground.work()
+    before = seen(ground)
+
+    ground.store.rebuilder.rebuild()
+
+    assert seen(ground) == before

@@ -126,6 +126,23 @@ def test_items_go_when_they_leave_the_id_index(open_ground: OpenGround) -> None:
     assert msgspec.json.decode(entry.value)["ids"] == ["4", "3", "2"]
 
 
+def test_a_purged_dead_letter_leaves_the_id_index(open_ground: OpenGround) -> None:
+    def first(key: str, body: Thing) -> Presentation:
+        return Presentation("things", key, ThingCard(key, body.text), sort=body.seen)
+
+    ground = open_ground(example.pipeline(first_cards={"thing": first}, id_index=IdIndex("things")))
+    now = ground.now_ms()
+    ground.record(thing("a", seen=now), thing("b", seen=now + 1, fate="die"), thing("c", seen=now + 2))
+    ground.work()
+
+    assert ground.store.retention.purge() == 1
+
+    entry = ground.store.shelf.get("example", "index:things")
+    assert entry is not None
+    assert msgspec.json.decode(entry.value)["ids"] == ["c", "a"]
+    assert ground.store.shelf.get("example", "thing:b") is None
+
+
 def test_dead_letter_days_count_from_the_burial(open_ground: OpenGround) -> None:
     ground = open_ground(example.pipeline(), dead_letter_days=30)
     ground.record(thing("a"))

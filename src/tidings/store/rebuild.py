@@ -70,11 +70,14 @@ class Rebuilder:
             decoded = msgspec.json.decode(bytes(body), type=workflow.body or Any)
             presentation = presenters[kind](key, decoded)
             if presentation is not None:
+                if not revision:
+                    presentation = msgspec.structs.replace(presentation, document=None)  # only the accepted is found
                 shown.append((item, kind, key, revision, presentation))
                 if kind in pipeline.first_cards:
                     entries.append((presentation.id, presentation.sort))
         if shown:
             put_presentations(tx, pipeline, shown)
         if entries:
-            update_id_index(tx, pipeline, entries, bump(tx, pipeline.name))
+            # An id stays where the merge has put it: a later revision moves its card, never its place in the index.
+            update_id_index(tx, pipeline, entries, bump(tx, pipeline.name), are_known_kept=True)
         return len(shown)

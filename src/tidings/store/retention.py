@@ -13,7 +13,7 @@ from tidings.model.item import ref
 from tidings.model.pipeline import Pipeline
 from tidings.model.publication import Retention
 from tidings.store.database import Database, Row, Tx
-from tidings.store.shelving import drop_expired, drop_shown
+from tidings.store.shelving import drop_expired, drop_shown, prune_id_index
 
 BATCH = 500
 BUDGET_DAYS = 40
@@ -158,6 +158,11 @@ class RetentionStore:
     def bury(self, tx: Tx, rows: list[Row], forget_days: float | None) -> int:
         """Delete items and all that is theirs; leave tombstones."""
         leaving = [Leaving(*row) for row in rows]
+        # Before any row is locked, as the merge does: it is the other writer of the id index.
+        leavers = {item.pipeline for item in leaving}
+        indexed = [p for name, p in self._pipelines.items() if name in leavers and p.id_index is not None]
+        for pipeline in indexed:
+            self._database.lock(tx, f"merge:{pipeline.name}")
         deleted: dict[int, int] = dict(tx.many("delete_item", [(item.id, item.token) for item in leaving]))
         gone = [item for item in leaving if item.id in deleted]
         if not gone:
@@ -169,6 +174,8 @@ class RetentionStore:
         tx.many("unsay_as_child", names)
         tx.many("unsay_as_parent", names)
         drop_shown(tx, [item.id for item in gone])
+        for pipeline in indexed:
+            prune_id_index(tx, pipeline)
         tx.many("insert_tombstone", [self._tombstone(item, deleted[item.id], forget_days) for item in gone])
         return len(gone)
 

@@ -11,7 +11,7 @@ import msgspec
 from tidings.model.clock import DAY_MS, day_of
 from tidings.model.item import Finding
 from tidings.model.pipeline import Pipeline
-from tidings.model.publication import Attribute, Document, Presentation
+from tidings.model.publication import Attribute, Document, IdIndex, Presentation
 from tidings.model.words import spoken
 from tidings.store.database import Batch, Preparing, Tx
 from tidings.watch.logs import event
@@ -195,30 +195,55 @@ def _first_presentation(pipeline: Pipeline, finding: Finding) -> Presentation | 
         return None
 
 
-def update_id_index(tx: Tx, pipeline: Pipeline, entries: Sequence[tuple[str, int]], version: int) -> int:
-    """Enter ids, newest first, within number and age; return 1 if the index was written."""
+def update_id_index(
+    tx: Tx, pipeline: Pipeline, entries: Sequence[tuple[str, int]], version: int, *, are_known_kept: bool = False
+) -> int:
+    """Enter ids, newest first, within number and age; return 1 if the index was written.
+
+    Where the known are kept, an id that is in the index stays where it stands.
+    """
     index = pipeline.id_index
     if index is None:
         return 0
-    key = f"index:{index.collection}"
-    row = tx.one("shelf_entry", pipeline=pipeline.name, key=key)
-    held = msgspec.json.decode(row[1]) if row else {"ids": [], "sorts": []}
     now = tx.one("now")
     assert now is not None
-    oldest = now[0] - index.days * DAY_MS
-    merged = dict(zip(held["ids"], held["sorts"], strict=True)) | dict(entries)
-    kept = sorted(((s, i) for i, s in merged.items() if s >= oldest), reverse=True)[: index.newest]
-    value = _encode({"ids": [i for _, i in kept], "sorts": [s for s, _ in kept]})
-    expires = now[0] + index.days * DAY_MS
+    held, oldest = _held_ids(tx, pipeline, index), now[0] - index.days * DAY_MS
+    merged = dict(entries) | held if are_known_kept else held | dict(entries)
+    return _write_ids(tx, pipeline, index, {i: s for i, s in merged.items() if s >= oldest}, version, now[0])
+
+
+def prune_id_index(tx: Tx, pipeline: Pipeline) -> None:
+    """Take out the ids that have no card any more; the caller holds the merge's lock, as the index's one writer."""
+    index = pipeline.id_index
+    if index is None:
+        return
+    singular, held = pipeline.collection(index.collection).singular, _held_ids(tx, pipeline, index)
+    found = tx.many("shelf_entries", [(pipeline.name, f"{singular}:{each}") for each in held])
+    keys = {row[0] for row in found}
+    kept = {each: sort for each, sort in held.items() if f"{singular}:{each}" in keys}
+    if len(kept) < len(held):
+        now = tx.one("now")
+        assert now is not None
+        _write_ids(tx, pipeline, index, kept, bump(tx, pipeline.name), now[0])
+
+
+def _held_ids(tx: Tx, pipeline: Pipeline, index: IdIndex) -> dict[str, int]:
+    row = tx.one("shelf_entry", pipeline=pipeline.name, key=f"index:{index.collection}")
+    held = msgspec.json.decode(row[1]) if row else {"ids": [], "sorts": []}
+    return dict(zip(held["ids"], held["sorts"], strict=True))
+
+
+def _write_ids(tx: Tx, pipeline: Pipeline, index: IdIndex, ids: Mapping[str, int], version: int, now_ms: int) -> int:
+    kept = sorted(((sort, each) for each, sort in ids.items()), reverse=True)[: index.newest]
     rows = tx.all(
         "put_entry",
         pipeline=pipeline.name,
-        key=key,
+        key=f"index:{index.collection}",
         collection="",
         sort=0,
-        value=value,
+        value=_encode({"ids": [each for _, each in kept], "sorts": [sort for sort, _ in kept]}),
         version=version,
-        expires_at=expires,
+        expires_at=now_ms + index.days * DAY_MS,
     )
     return len(rows)
 

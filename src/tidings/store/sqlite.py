@@ -291,22 +291,28 @@ _JOIN = ("SAVEPOINT call", "RELEASE call", "ROLLBACK TO call; RELEASE call")
 @contextmanager
 def translated(path: str) -> Iterator[None]:
     """Turn the driver's exceptions into ours, with what helps."""
-    name = Path(path).name
     try:
         yield
     except apsw.FullError as error:
-        raise StoreUnavailable(f"the disk that holds {name} is full; free some space and tidings goes on") from error
+        raise StoreUnavailable(
+            f"the disk that holds {_name(path)} is full; free some space and tidings goes on"
+        ) from error
     except apsw.ReadOnlyError as error:
-        raise StoreUnavailable(f"{name} is read-only; make it and its folder writable for this user") from error
+        raise StoreUnavailable(f"{_name(path)} is read-only; make it and its folder writable for this user") from error
     except apsw.CantOpenError as error:
         raise StoreUnavailable(
-            f"{name} cannot be opened; does its folder exist, and may this user write there?"
+            f"{_name(path)} cannot be opened; does its folder exist, and may this user write there?"
         ) from error
     except (apsw.CorruptError, apsw.NotADBError) as error:
         raise StoreUnavailable(
-            f"{name} is damaged or no database; move it away and bring back the last backup: tidings restore BACKUP"
+            f"{_name(path)} is damaged or no database; move it away and bring back the last backup: "
+            "tidings restore BACKUP"
         ) from error
     except apsw.BusyError as error:
-        raise StoreUnavailable(f"{name} stayed locked by {LockWait(path).holder()}") from error
+        raise StoreUnavailable(f"{_name(path)} stayed locked by {LockWait(path).holder()}") from error
     except apsw.IOError as error:
-        raise StoreUnavailable(f"reading or writing {name} failed: {error}") from error
+        raise StoreUnavailable(f"reading or writing {_name(path)} failed: {error}") from error
+
+
+def _name(path: str) -> str:
+    return Path(path).name
