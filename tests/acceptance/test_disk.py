@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import logging
 import os
 import shutil
 import tempfile
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -17,11 +20,17 @@ from tests.conftest import new_postgres_database
 from tests.disks import SmallDisk, small_disk, without_rights
 from tests.engine import Engine
 from tests.example import pipeline, thing
+from tests.unit.serve.asgi import Client, eventually
 
+from tidings.cli.serving import parts_of
+from tidings.config import Server
 from tidings.model.errors import BadInput, StoreUnavailable
+from tidings.pipelines import hacker_news
+from tidings.serve.server import build
 from tidings.store.backup import write_backup
 from tidings.store.database import connect
 from tidings.store.migrate import migrate
+from tidings.watch.logs import log
 
 PAGE = 8192
 HN = "[pipelines.hacker_news]\nbase_url = 'http://127.0.0.1:1/v0'\n"
@@ -363,6 +372,48 @@ async def test_workers_wait_on_a_full_disk_and_go_on_by_themselves(disk: SmallDi
                 await asyncio.sleep(0.05)
         stop.set()
         await running
+
+
+async def test_a_full_disk_is_told_by_readyz_and_seldom_in_the_log(disk: SmallDisk) -> None:
+    """A balancer must send uploads elsewhere, and the log must not fill what is left of the disk."""
+    file = disk.folder / "tidings.db"
+    lines: list[logging.LogRecord] = []
+    async with Engine(f"sqlite:///{file}", [hacker_news.build(hacker_news.Settings())]) as engine:
+        token = engine.store.ledgers.create_token("test", "ingest")
+        client = Client(build(parts_of(engine.app, Server().model_dump(), loopback=True)), token=token)
+        story = {"id": 1, "type": "story", "by": "ada", "time": 1_700_000_000, "title": "T", "text": "word " * 2_000}
+        assert (await client.get("/readyz")).status == 200
+        with disk.full(file), kept_lines(lines):
+            started = time.monotonic()
+            refused = [await client.post("/api/v1/hacker_news/items", story) for _ in range(300)]
+            seconds = time.monotonic() - started
+            not_ready = await client.get("/readyz")
+        # Nobody writes now; it notices by itself.
+        await eventually(lambda: answers(client, "/readyz", 200))
+        accepted = await client.post("/api/v1/hacker_news/items", story)
+
+    assert {answer.status for answer in refused} == {507}
+    assert not_ready.status == 503
+    assert "full" in not_ready.json["problems"]["database"]
+    told = [record for record in lines if record.levelno >= logging.WARNING]
+    assert 1 <= len(told) <= seconds + 2
+    assert seconds < 1 or any(record.__dict__["fields"]["left_out"] for record in told)
+    assert accepted.status == 202
+
+
+async def answers(client: Client, path: str, status: int) -> bool:
+    return (await client.get(path)).status == status
+
+
+@contextlib.contextmanager
+def kept_lines(lines: list[logging.LogRecord]) -> Iterator[None]:
+    handler = logging.Handler()
+    handler.emit = lines.append  # type: ignore[method-assign,assignment]
+    log.addHandler(handler)
+    try:
+        yield
+    finally:
+        log.removeHandler(handler)
 
 
 def test_a_backup_that_does_not_fit_leaves_nothing_behind(folder: Path, disk: SmallDisk) -> None:

@@ -11,6 +11,7 @@ from typing import Any
 import yaml  # type: ignore[import-untyped]
 
 from tidings.cli.running import ROLES
+from tidings.config import Server
 
 DEPLOY = Path(__file__).resolve().parents[2] / "deploy"
 
@@ -67,6 +68,7 @@ def test_the_unit_is_hardened_and_waits_for_a_clean_stop() -> None:
     hardened = ("NoNewPrivileges", "PrivateTmp", "PrivateDevices", "ProtectHome", "DynamicUser", "RestrictNamespaces")
     assert {service[name] for name in hardened} == {"yes"}
     assert service["ProtectSystem"] == "strict"
+    assert int(service["LimitNOFILE"]) >= 2 * Server().connections_max
 
 
 def test_rules_and_dashboard_can_be_read() -> None:

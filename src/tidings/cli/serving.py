@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import ipaddress
 import os
+import resource
 import socket
 from collections.abc import Callable, Coroutine, Iterator
 from io import BytesIO
@@ -15,18 +16,24 @@ import uvicorn
 
 from tidings import __version__
 from tidings.app import App
+from tidings.cli.readiness import Readiness
 from tidings.discover.upload import read_lines
-from tidings.model.errors import Misconfigured, StoreUnavailable
+from tidings.model.errors import Misconfigured
+from tidings.serve.connections import Allowance, guarded
 from tidings.serve.parts import Parts
 from tidings.serve.server import build
 from tidings.store.checks import has_token
 from tidings.store.database import wait_for_server
-from tidings.store.migrate import check_schema
 
 OPEN_BIND = (
     "server.host: {host} is open to others and no token exists; `tidings token create --scope read` first, "
     "or listen on 127.0.0.1"
 )
+
+GONE_MS = 60_000
+"""How long sent bytes may stay unconfirmed before a client counts as gone."""
+OWN_FILES = 128
+"""Open files that are not connections: the database's, the log, sockets of the other loops."""
 
 
 async def serve_loop(
@@ -48,6 +55,10 @@ async def serve_loop(
     # Accepted connections inherit this; asyncio sets it only on sockets it opened itself. Without it a kept-alive
     # connection waits 40 ms for every answer.
     listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    # So do these: a client whose cable was cut is noticed within minutes, not hours.
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+    if hasattr(socket, "TCP_USER_TIMEOUT"):
+        listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, GONE_MS)
     app.address = f"http://{host}:{listener.getsockname()[1]}{server['root_path']}"
 
     async def serve(stop: asyncio.Event) -> None:
@@ -60,6 +71,7 @@ async def serve_loop(
             server_header=False,
             proxy_headers=False,
             timeout_graceful_shutdown=5,
+            http=guarded(allowance_of(server)),
             root_path=server["root_path"],
         )
         running = uvicorn.Server(config)
@@ -72,6 +84,23 @@ async def serve_loop(
         await task
 
     return serve
+
+
+def allowance_of(server: dict[str, Any]) -> Allowance:
+    """Return what connections may take, within what the system allows this process; raise its soft limit if need be."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = server["connections_max"] + OWN_FILES
+    if soft != resource.RLIM_INFINITY and soft < wanted:
+        soft = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
+        with contextlib.suppress(OSError, ValueError):
+            resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+        soft = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+    room = wanted if soft == resource.RLIM_INFINITY else min(wanted, soft)
+    return Allowance(
+        connections_max=max(10, room - OWN_FILES),
+        per_client_max=server["connections_per_client"],
+        header_seconds=server["header_seconds"],
+    )
 
 
 def refuse_open_bind(database_url: str, host: str) -> None:
@@ -95,7 +124,7 @@ def parts_of(app: App, server: dict[str, Any], *, loopback: bool, is_demo: bool 
         desk=app.store.desk,
         parse_lines=_parse_lines,
         metrics=lambda: _metrics(app),
-        ready=lambda: _problems(app),
+        ready=Readiness(app).problems,
         wake=app.waker.wake_all,
         observe=app.metrics.observe_request,
         ledger=app.ledger,
@@ -117,15 +146,6 @@ def _metrics(app: App) -> tuple[bytes, str]:
     """Tell what the store knows as of now; a process that only serves has no loop that would note it."""
     app.metrics.observe_status(app.store.desk.status())
     return app.metrics.render()
-
-
-def _problems(app: App) -> dict[str, str]:
-    """Say what keeps us from working; what is known to stand still is not asked, or the question would stand too."""
-    try:
-        problem = app.database.standstill() or check_schema(app.database)
-    except StoreUnavailable as error:
-        problem = str(error)
-    return {"database": problem} if problem else {}
 
 
 def is_loopback(host: str) -> bool:

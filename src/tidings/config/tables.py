@@ -156,6 +156,12 @@ class Server(Part):
     """Where tidings lives below a proxy, such as /tidings."""
     cors_origins: list[str] = []
     """Origins whose pages may read the API; none by default."""
+    connections_max: int = Field(default=1000, ge=10, le=100_000)
+    """The most connections open at once; the system's limit on open files counts too."""
+    connections_per_client: int = Field(default=250, ge=1, le=100_000)
+    """The most of them from one address; this machine's own are not counted, because a proxy asks for many."""
+    header_seconds: Seconds = Field(default=10, ge=0.1, le=600)
+    """How long a client may take until the headers of its request have arrived."""
 
 
 class Alerts(Part):

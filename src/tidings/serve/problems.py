@@ -21,6 +21,7 @@ TITLES = {
     415: ("wrong-type", "The body has a type that is not read here"),
     422: ("not-accepted", "The body was read and not accepted"),
     429: ("too-many-requests", "Too many requests"),
+    431: ("headers-too-large", "The headers are too large"),
     500: ("internal-error", "Something went wrong in tidings"),
     503: ("unavailable", "The store does not answer"),
     507: ("full", "The store is full"),

@@ -5,7 +5,9 @@ from __future__ import annotations
 import contextlib
 import logging
 import time
+import traceback
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
+from pathlib import Path
 from typing import Any
 
 from starlette.applications import Starlette
@@ -40,8 +42,8 @@ from tidings.serve.replies import Reply, refusal, secured
 from tidings.serve.searching import Search
 from tidings.serve.streaming import Stream
 from tidings.serve.uploads import Uploads
+from tidings.watch.logs import Seldom
 
-log = logging.getLogger("tidings.serve")
 ShowProblem = Callable[[Request, Problem, Caller], Awaitable[Reply]]
 
 
@@ -94,6 +96,7 @@ class Application(Starlette):
         self.operations = tuple(operations)
         self._parts, self._access, self._hot, self._stream = parts, access, hot, stream
         self._show_problem = show_problem
+        self._seldom = Seldom()
         self._cors = Cors(parts.cors_origins)
         self._reads, self._writes = Rate(parts.rates.reads_per_minute), Rate(parts.rates.writes_per_minute)
         super().__init__(
@@ -178,10 +181,11 @@ class Application(Starlette):
             except BadInput as error:
                 return await self._told(operation, request, bad_input(error), caller)
             except StoreUnavailable as error:
-                log.warning("the store does not answer: %s", error)
+                self._seldom.event("the store does not answer", error=str(error))
                 return await self._told(operation, request, unavailable(error, operation.writes), caller)
-            except Exception:
-                log.exception("%s %s failed", operation.method, operation.path)
+            except Exception as error:  # noqa: BLE001  # the caller is told, and so is the operator
+                failed = f"{operation.method} {operation.path} failed"
+                self._seldom.event(failed, level=logging.ERROR, error=type(error).__name__, at=_place(error))
                 return await self._told(operation, request, _broken(), caller)
 
         return Route(operation.path, endpoint, methods=[operation.method], name=f"{operation.method} {operation.path}")
@@ -272,6 +276,12 @@ def unavailable(error: StoreUnavailable, writes: bool) -> Problem:
         helps="Try again shortly; `tidings doctor` tells the operator what is wrong.",
         headers={"Retry-After": "5"},
     )
+
+
+def _place(error: BaseException) -> str:
+    """Return where an error was raised; what it says may hold parts of a request, which belong in no log."""
+    frames = traceback.extract_tb(error.__traceback__)
+    return f"{Path(frames[-1].filename).name}:{frames[-1].lineno}" if frames else "unknown"
 
 
 def _broken() -> Problem:

@@ -39,6 +39,8 @@ class StoreExecutor:
     ) -> None:
         self._database = database
         self._call_seconds = call_seconds
+        self.trouble: str | None = None
+        """Why the last write was not taken; None after one that was."""
         self._readers = Threads(readers, "store-read")
         self._writers: Threads | None = None
         self._waiting: queue.SimpleQueue[_Call | None] = queue.SimpleQueue()
@@ -51,6 +53,15 @@ class StoreExecutor:
 
     async def write(self, call: Callable[..., T], *args: Any, **kwargs: Any) -> T:
         """Run a call that writes; return once it is durable."""
+        try:
+            answer = await self._write_durably(call, *args, **kwargs)
+        except StoreUnavailable as error:
+            self.trouble = str(error)
+            raise
+        self.trouble = None
+        return answer
+
+    async def _write_durably(self, call: Callable[..., T], *args: Any, **kwargs: Any) -> T:
         if self._writers is not None:
             return await self._answered(self._writers.submit(lambda: patiently(call, *args, **kwargs)))
         loop = asyncio.get_running_loop()

@@ -81,7 +81,7 @@ class Seldom:
         self._seconds = seconds
         self._last: dict[str, tuple[float, int]] = {}
 
-    def event(self, what: str, **fields: Any) -> None:
+    def event(self, what: str, *, level: int = logging.WARNING, **fields: Any) -> None:
         """Log the event unless the same one was logged a moment ago."""
         now = time.monotonic()
         last, skipped = self._last.get(what, (float("-inf"), 0))
@@ -89,4 +89,4 @@ class Seldom:
             self._last[what] = (last, skipped + 1)
             return
         self._last[what] = (now, 0)
-        event(what, level=logging.WARNING, **fields, left_out=skipped or None)
+        event(what, level=level, **fields, left_out=skipped or None)
