@@ -4,10 +4,12 @@ VENV := .venv
 PORT ?= 8000
 MINUTES ?= 20
 BIN := $(VENV)/bin
+QUICK := -n 2 --dist worksteal -m "not slow"
+SLOW := -n 2 --dist worksteal -m slow
 PIP := $(BIN)/python -m pip --disable-pip-version-check install -qq
 
 .DEFAULT_GOAL := help
-.PHONY: help install run test retest lint format docs bench bench-peers screenshots quality lock clean storm soak mutants
+.PHONY: help install run test slow test-twice retest lint format docs bench bench-peers screenshots quality lock clean storm soak mutants
 
 help: ## show this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -37,13 +39,19 @@ install: $(VENV)/.runtime ## set everything up in .venv
 run: install ## start the sample world: http://127.0.0.1:8000
 	@$(BIN)/python -m tidings demo --port $(PORT)
 
-test: $(VENV)/.dev ## run the whole test suite, on real SQLite and real PostgreSQL
-	@$(BIN)/python -m pytest -n 2 --dist loadfile
+test: $(VENV)/.dev ## run the test suite, on real SQLite and real PostgreSQL (6 minutes on two idle cores)
+	@$(BIN)/python -m pytest $(QUICK)
+
+slow: $(VENV)/.dev ## the slow proofs in small numbers: races, kill storms, restarts, a week of faults, an old pip
+	@$(BIN)/python -m pytest $(SLOW)
+
+test-twice: $(VENV)/.dev ## both, as CI runs them: what fails is tried again alone, and what failed once is named
+	@$(BIN)/python tests/failed_once.py '$(QUICK)' '$(SLOW)'
 
 retest: $(VENV)/.dev ## run again only what failed, one test at a time
 	@$(BIN)/python -m pytest --last-failed --last-failed-no-failures none
 
-storm: $(VENV)/.dev ## the slow proofs at their full size: races, kill storms, restarts
+storm: $(VENV)/.dev ## the slow proofs at their full size
 	@TIDINGS_STORM=full $(BIN)/python -m pytest -m slow
 
 soak: $(VENV)/.dev ## every role under load for MINUTES (20): fails where memory or the log keeps growing

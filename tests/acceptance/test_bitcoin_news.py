@@ -169,7 +169,7 @@ def unwritable(engine: Engine) -> Iterator[None]:
 
 async def until(happens: Callable[[], bool]) -> None:
     """Wait for a condition."""
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(60):
         while not happens():  # noqa: ASYNC110 - the engine tells nobody when it begins to wait
             await asyncio.sleep(0.02)
 
@@ -469,6 +469,7 @@ async def test_a_page_that_cannot_be_read_is_parked_visibly_and_tried_again(data
         town.publish("good")
         await town.engine.discover()
         await town.until_parked("bad")
+        await town.engine.work_until_idle()
         row = town.row("bad")
         assert (row.state, row.standing) == ("found", "parked")
         assert row.last_error

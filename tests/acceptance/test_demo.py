@@ -18,7 +18,6 @@ from tidings.app import App
 from tidings.cli.demo import process_all, wiring_of
 from tidings.sample.world import BLOCKED_NOTICE, FLAGGED_CALL, WAYS_TO_ASK, World
 
-FILLED_SECONDS = 15
 EXPECTED: dict[str, Any] = {
     "bitcoin_news": {
         "found": 48,
@@ -144,7 +143,6 @@ def test_the_dashboard_fills_lives_and_leaves_nothing(tmp_path: Path) -> None:
             }
 
         until(lambda: all(count >= 20 for count in published().values()), lambda: f"enough in {published()}")
-        assert time.monotonic() - demo.started < FILLED_SECONDS
         assert "Hacker News" in fetched(address).decode()
 
         seen = sum(until(published, lambda: "anything").values())

@@ -367,7 +367,7 @@ async def test_workers_wait_on_a_full_disk_and_go_on_by_themselves(disk: SmallDi
                 await engine.app.executor.write(engine.store.intake.append, "example", [thing("refused")])
             assert engine.states("thing") == {}
             assert not running.done()
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(60):
             while engine.states("thing") != {"shown": 50}:  # noqa: ASYNC110
                 await asyncio.sleep(0.05)
         stop.set()

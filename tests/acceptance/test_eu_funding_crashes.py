@@ -113,7 +113,7 @@ async def killed(
         sys.executable, "-m", "tests.acceptance.funding_worker", json.dumps(told), cwd=ROOT
     )
     if dies == "written":
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(60):
             await posting.wait()
         process.kill()
     assert await process.wait() in (-9, 9)

@@ -19,7 +19,8 @@ from tidings.net.client import Web
 from tidings.sample.misbehaving_web import MisbehavingWeb
 
 TIMES = 20
-SECONDS_MAX = QUICK.total_seconds + 3.0
+SECONDS_MAX = QUICK.total_seconds + 20.0
+"""The servers here would hold on for ever; a busy machine may be late by some seconds."""
 
 PAGES: list[tuple[str, type[BaseException] | None]] = [
     ("page", None),
@@ -150,7 +151,7 @@ async def test_a_page_that_misbehaves(bad, path, expected):
 @pytest.mark.parametrize(("path", "expected"), POSTS)
 async def test_an_endpoint_that_misbehaves_after_the_request_was_sent(bad, path, expected):
     async with nothing_leaks(), a_web(bad) as web:
-        calls = (web.call("POST", f"{bad.origin}/{path}", json={"n": 1}, timeout_seconds=0.6) for _ in range(TIMES))
+        calls = (web.call("POST", f"{bad.origin}/{path}", json={"n": 1}, timeout_seconds=1.5) for _ in range(TIMES))
         endings = await asyncio.gather(*calls, return_exceptions=True)
     check(endings, expected)
     assert len(bad.seen) == TIMES  # Nothing that changes things is ever sent twice by itself.
@@ -188,7 +189,7 @@ async def test_a_black_hole_that_never_accepts_is_no_unknown_outcome(bad):
         origin = f"http://127.0.0.1:{hole.getsockname()[1]}"
         async with nothing_leaks(), a_web(bad, endpoints=[origin]) as web:
             with pytest.raises(Transient) as failed:
-                await web.call("POST", f"{origin}/page", data=b"x", timeout_seconds=0.3)
+                await web.call("POST", f"{origin}/page", data=b"x", timeout_seconds=1.0)
             assert not isinstance(failed.value, Ambiguous)
         for filler in fillers:
             filler.close()
@@ -245,5 +246,5 @@ async def test_plain_http_on_a_tls_port_is_transient(bad):
         with pytest.raises(Transient):
             await web.page(f"{origin}/page")
         with pytest.raises(Transient) as failed:
-            await web.call("POST", f"{origin}/page", json={}, timeout_seconds=0.4)
+            await web.call("POST", f"{origin}/page", json={}, timeout_seconds=1.5)
         assert not isinstance(failed.value, Ambiguous)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
@@ -371,11 +370,11 @@ def aheads(engine: Engine) -> list[Any]:
 
 async def test_what_is_not_run_in_time_is_born_unrun(database_url: str) -> None:
     """A slow batch does not outlast its right; the rest of it is claimed as usual."""
-    go_on = threading.Event()
+    now = [0.0]
 
     def dawdle(work: Work) -> Outcome:
         if work.key == "slow":
-            go_on.wait(0.2)
+            now[0] += 900
         return Advance()
 
     workflow = Workflow(
@@ -385,7 +384,7 @@ async def test_what_is_not_run_in_time_is_born_unrun(database_url: str) -> None:
         engine.store.intake.append("example", [thing("slow"), *(thing(f"{n}") for n in range(20))])
 
         with ThreadPoolExecutor(1) as threads:
-            merging = merger(engine, threads, batch=500, lease_seconds=0.3)
+            merging = merger(engine, threads, batch=500, lease_seconds=900, monotonic=lambda: now[0])
             stop = asyncio.Event()
             running = asyncio.create_task(merging.run(stop))
             await until(lambda: sum(engine.states("thing").values()) == 21)

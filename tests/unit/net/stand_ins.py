@@ -18,8 +18,8 @@ from aiohttp.abc import AbstractResolver, ResolveResult
 from tidings.net.limits import MIB, Limits
 
 QUICK = Limits(
-    first_byte_seconds=0.4,
-    total_seconds=0.8,
+    first_byte_seconds=1.0,
+    total_seconds=2.0,
     wire_bytes=MIB,
     body_bytes=4 * MIB,
     endpoint_wire_bytes=MIB,

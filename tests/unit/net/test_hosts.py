@@ -46,7 +46,7 @@ async def test_other_hosts_do_not_wait():
     for host in ("a.example", "b.example", "c.example"):
         async with hosts.turn(host):
             pass
-    assert time.monotonic() - started < 1.0
+    assert time.monotonic() - started < 15.0  # Waiting for one of them would take twice that.
 
 
 async def test_a_queue_that_is_too_long_is_a_wish_to_slow_down():

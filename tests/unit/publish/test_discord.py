@@ -93,7 +93,7 @@ async def test_each_answer_is_told_apart(fault, kind, stored):
 async def test_no_answer_in_time_is_ambiguous():
     discord = DiscordStandIn(token=TOKEN, hang_seconds=5)
     async with StandIn(discord.app) as server, Web(user_agent="tidings-tests/1", endpoints=[server.url]) as web:
-        notifier = Discord(discord.webhook_url(server.url), "eu", web, hosts=LOOPBACK, timeout_seconds=0.2)
+        notifier = Discord(discord.webhook_url(server.url), "eu", web, hosts=LOOPBACK, timeout_seconds=1.0)
         discord.script("store_then_hang")
         with pytest.raises(Ambiguous):
             await notifier.send(NOTICE, "1")

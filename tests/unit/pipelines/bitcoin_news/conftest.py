@@ -51,7 +51,7 @@ async def town(clock: ManualClock) -> AsyncIterator[Town]:
             endpoints=[server.url],
             loopback_allowed=frozenset({("127.0.0.1", server.port)}),
             per_host_delay_seconds=0,
-            limits=Limits(first_byte_seconds=0.5, total_seconds=5),
+            limits=Limits(first_byte_seconds=1, total_seconds=5),
             clock=clock,
         )
         async with web:
