@@ -281,6 +281,18 @@ def test_the_environment_overrides_and_secrets_come_from_it(folder: Path) -> Non
     assert SECRET not in repr(settings) + repr(wiring)
 
 
+def test_a_secret_file_that_everybody_may_read_is_refused(folder: Path) -> None:
+    (folder / "tidings.toml").write_text(HN)
+    with pytest.raises(Misconfigured, match="chmod 600"):
+        load(environment={"TIDINGS_AI__API_KEY_FILE": "open.secret"})
+
+
+def test_what_is_acknowledged_survives_a_power_cut_unless_one_gives_that_up(folder: Path) -> None:
+    (folder / "tidings.toml").write_text(HN)
+    assert wiring_from(load()).durability == "power-safe"
+    assert wiring_from(load(environment={"TIDINGS_DURABILITY": "crash-safe"})).durability == "crash-safe"
+
+
 def test_a_pipeline_can_be_switched_off_and_stay_written(folder: Path) -> None:
     (folder / "tidings.toml").write_text(f"{HN}enabled = false\n[pipelines.feeds]\n")
     assert list(load().pipelines) == ["feeds"]
