@@ -51,8 +51,8 @@ test-twice: $(VENV)/.dev ## both, as CI runs them: what fails is tried again alo
 retest: $(VENV)/.dev ## run again only what failed, one test at a time
 	@$(BIN)/python -m pytest --last-failed --last-failed-no-failures none
 
-storm: $(VENV)/.dev ## the slow proofs at their full size
-	@TIDINGS_STORM=full $(BIN)/python -m pytest -m slow
+storm: $(VENV)/.dev ## the slow proofs at their full size, 4,000 kills among them (KILLS=300: only the kills, so many)
+	@TIDINGS_STORM=$(or $(KILLS),full) $(BIN)/python -m pytest -m slow -o faulthandler_timeout=3600 $(if $(KILLS),tests/acceptance/test_storm.py)
 
 soak: $(VENV)/.dev ## every role under load for MINUTES (20): fails where memory or the log keeps growing
 	@PYTHONPATH=src $(BIN)/python -m bench.soak --minutes $(MINUTES)

@@ -18,6 +18,8 @@ from tests.example import pipeline, thing
 
 from tidings.store.backup import write_backup
 
+IS_FULL = os.environ.get("TIDINGS_STORM") == "full"
+PLACES = [pytest.param(1_000, marks=pytest.mark.slow)] if IS_FULL else [100]
 WIDTH = 64
 THINGS = 300
 FATES = ("", "", "", "", "die", "reject", "postpone")
@@ -72,7 +74,7 @@ def assert_refused(ended: Ended) -> None:
     assert not Path("target.db").exists(), "something was written"
 
 
-@pytest.mark.parametrize("places", [100, pytest.param(1_000, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("places", PLACES)
 def test_random_damage_is_found_or_without_effect(kept: Path, places: int) -> None:
     assert tidings("restore", "kept.db").code == 0
     expected, whole, rng = restored(), kept.read_bytes(), random.Random(15)
