@@ -9,7 +9,7 @@ SLOW := -n 2 --dist worksteal -m slow
 PIP := $(BIN)/python -m pip --disable-pip-version-check install -qq
 
 .DEFAULT_GOAL := help
-.PHONY: help install run test slow test-twice retest lint format docs bench bench-peers screenshots quality lock clean storm soak mutants
+.PHONY: help install run test slow test-twice retest lint format docs bench bench-peers screenshots quality lock clean storm soak mutants cuts
 
 help: ## show this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -59,6 +59,9 @@ soak: $(VENV)/.dev ## every role under load for MINUTES (20): fails where memory
 
 mutants: $(VENV)/.dev ## undo rules one by one, each must be noticed (SAMPLE=10, ONLY=name or rule, SEED=text)
 	@$(BIN)/python -m mutants $(if $(SAMPLE),--sample $(SAMPLE)) $(if $(ONLY),--only $(ONLY)) $(if $(SEED),--seed $(SEED))
+
+cuts: $(VENV)/.dev ## cut networks, kill and fill PostgreSQL under real processes; print what each cost (CUTS=few)
+	@TIDINGS_CUTS=$(or $(CUTS),full) $(BIN)/python -m pytest tests/cuts
 
 lint: $(VENV)/.dev ## style, types, layers
 	@$(BIN)/ruff format --check .

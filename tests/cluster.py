@@ -45,7 +45,14 @@ class Cluster:
     """One server with its own folder and port, in a network namespace if one is named."""
 
     def __init__(
-        self, folder: Path, *, address: str = "127.0.0.1", port: int = 0, inside: Sequence[str] = (), name: str = "main"
+        self,
+        folder: Path,
+        *,
+        address: str = "127.0.0.1",
+        port: int = 0,
+        inside: Sequence[str] = (),
+        name: str = "main",
+        place: Path | None = None,
     ) -> None:
         self._bin = binaries()
         self._inside = list(inside)
@@ -53,10 +60,12 @@ class Cluster:
         self.port = port or _free_port()
         # A socket's path may hold only about 100 characters, and its folder must be another user's to enter.
         self._place = Path(tempfile.mkdtemp(prefix="tpc"))
-        self.data = self._place / name
+        self.data = (place or self._place) / name
         self._log = folder / f"{name}.log"
         self._process: subprocess.Popen[bytes] | None = None
         self._own(self._place)
+        if place is not None:
+            self._own(place)
 
     @property
     def url(self) -> str:
@@ -127,6 +136,18 @@ class Cluster:
         for pid in self._family():
             with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, number)
+
+    @property
+    def is_alive(self) -> bool:
+        """Tell whether its first process runs."""
+        return self._process is not None and self._process.poll() is None
+
+    def restart(self) -> None:
+        """End it politely, without waiting for its clients, and start it again."""
+        assert self._process is not None
+        os.kill(int((self.data / "postmaster.pid").read_text().split()[0]), signal.SIGINT)
+        self._process.wait(60)
+        self.start()
 
     def kill(self) -> None:
         """End it the hard way, as a power cut would."""

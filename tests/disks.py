@@ -31,6 +31,12 @@ class SmallDisk:
             yield
 
     @contextlib.contextmanager
+    def filled(self) -> Iterator[None]:
+        """Fill the disk, whoever's files are on it."""
+        with self._ballast():
+            yield
+
+    @contextlib.contextmanager
     def _ballast(self) -> Iterator[None]:
         ballast = self.folder / "ballast"
         with ballast.open("wb", buffering=0) as file, contextlib.suppress(OSError):

@@ -18,6 +18,7 @@ from tests.lines import listening
 from tests.proxy import Proxy, proxied
 
 from tidings.model.errors import Misconfigured, StoreUnavailable
+from tidings.store.conninfo import hosts_from
 from tidings.store.postgres import PostgresDatabase, PostgresTx
 
 
@@ -126,6 +127,14 @@ def test_of_several_hosts_the_one_that_takes_writes_is_meant(postgres_server: st
             assert stated(database, "target_session_attrs") in (("any",), (None,))
 
 
+def test_the_host_that_took_us_last_is_asked_first() -> None:
+    url = "postgresql://me@a,b:7,c/db?sslmode=disable"
+    assert hosts_from(url, "b", 7) == {"host": "b,a,c", "port": "7,,"}
+    assert hosts_from(url, "c", 5432) == {"host": "c,a,b", "port": ",,7"}
+    assert hosts_from("postgresql://a,b/db", "b", 5432) == {"host": "b,a", "port": ","}
+    assert hosts_from("postgresql://a/db", "a", 5432) == {}
+
+
 def write(database: PostgresDatabase, number: int) -> None:
     with database.transaction() as tx:
         tx.sql("INSERT INTO marks (number) VALUES (:number)", {"number": number})
@@ -162,6 +171,23 @@ def test_a_server_that_falls_silent_is_given_up_and_the_next_call_succeeds(postg
             # What the silent server had been sent may or may not have happened: such a call is never called done.
             assert tx.sql("SELECT count(*) FROM marks WHERE number IN (1, 3)", {}) == [(2,)]
         assert database.standstill() is None
+
+
+def test_what_a_reader_found_dead_no_writer_tries_again(postgres_server: str) -> None:
+    """Only the connections of before are dead, as after a failover: one call pays for finding out, not one per pool."""
+    prepared(url := new_postgres_database(postgres_server))
+    with proxied(url) as (old, through), proxied(url) as (new, _):
+        several = through.replace(f":{old.port}/", f":{old.port},127.0.0.1:{new.port}/")
+        with opened(several) as database:
+            write(database, 1)
+            with database.reading() as tx:
+                tx.sql("SELECT 1", {})
+            old.freeze()
+            with pytest.raises(StoreUnavailable), database.reading() as tx:
+                tx.sql("SELECT 1", {})
+            begun = time.monotonic()
+            write(database, 2)
+            assert time.monotonic() - begun < 5
 
 
 def test_a_lost_server_is_reached_again_at_once(postgres_server: str) -> None:

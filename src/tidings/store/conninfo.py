@@ -17,6 +17,11 @@ DEFAULTS: dict[str, Any] = {
     "keepalives_count": 3,
     "tcp_user_timeout": 8000,
 }
+SEVERAL: dict[str, Any] = {
+    "target_session_attrs": "read-write",
+    # Each host is tried in turn, and the first may be the dead one.
+    "connect_timeout": 2,
+}
 _PASSING = (
     "starting up",
     "shutting down",
@@ -50,13 +55,28 @@ def parameters(url: str) -> dict[str, Any]:
     except psycopg.ProgrammingError:
         return dict(DEFAULTS)  # whoever connects is told
     several = "," in str(stated.get("host", "")) + str(stated.get("hostaddr", ""))
-    wanted = DEFAULTS | ({"target_session_attrs": "read-write"} if several else {})
+    wanted = DEFAULTS | (SEVERAL if several else {})
     stated_by_environment = {
         option.keyword.decode()
         for option in psycopg.pq.Conninfo.get_defaults()
         if option.envvar and option.envvar.decode() in os.environ
     }
     return {name: value for name, value in wanted.items() if name not in stated.keys() | stated_by_environment}
+
+
+def hosts_from(url: str, host: str, port: int) -> dict[str, str]:
+    """Return the hosts of a URL in their order, but with one of them in front: the one that took us last.
+
+    Else every connection after a failover would first wait for the dead one.
+    """
+    stated = conninfo_to_dict(url)
+    columns = {name: str(stated[name]).split(",") for name in ("host", "hostaddr", "port") if stated.get(name)}
+    count = max(map(len, columns.values()), default=0)
+    rows = list(zip(*(values * count if len(values) == 1 else values for values in columns.values()), strict=True))
+    if count < 2:
+        return {}
+    rows.sort(key=lambda row: host not in row or ("port" in columns and (row[-1] or "5432") != str(port)))
+    return dict(zip(columns, (",".join(values) for values in zip(*rows, strict=True)), strict=True))
 
 
 def is_passing(error: psycopg.Error) -> bool:

@@ -45,8 +45,9 @@ class _Failure(NamedTuple):
 class Pool:
     """At most `size` connections; the one used last is used first."""
 
-    def __init__(self, connect: Callable[[], BoundConnection], size: int) -> None:
+    def __init__(self, connect: Callable[[], BoundConnection], size: int, on_broken: Callable[[], None]) -> None:
         self._connect = connect
+        self._on_broken = on_broken
         self._size = size
         self._places = threading.BoundedSemaphore(size)
         self._idle: deque[_Idle] = deque()
@@ -56,7 +57,7 @@ class Pool:
 
     @contextmanager
     def connection(self) -> Iterator[BoundConnection]:
-        """Lend a connection; one that comes back broken is dropped, and with it all that wait: they share its fate."""
+        """Lend a connection; one that comes back broken is dropped, and others are told: idle ones share its fate."""
         if not self._places.acquire(timeout=WAIT_SECONDS):
             raise StoreUnavailable(f"all {self._size} connections to PostgreSQL are busy for {WAIT_SECONDS:.0f} s")
         try:
@@ -116,7 +117,7 @@ class Pool:
     def _give(self, connection: BoundConnection, born: float) -> None:
         status = connection.pgconn.transaction_status
         if status == TransactionStatus.UNKNOWN:
-            self.drop_idle()
+            self._on_broken()
         if status != TransactionStatus.IDLE or self._is_closed:
             connection.close()
             return

@@ -18,7 +18,7 @@ from psycopg import sql as composing
 from tidings.model.errors import Misconfigured, StoreUnavailable
 from tidings.store.arrays import array, types_of
 from tidings.store.bound_connection import BoundConnection
-from tidings.store.conninfo import is_absent, is_passing, parameters, reason
+from tidings.store.conninfo import hosts_from, is_absent, is_passing, parameters, reason
 from tidings.store.database import PATIENCE_SECONDS, Batch, Contention, Durability, Row, Tx
 from tidings.store.pool import Pool
 from tidings.store.standstill import Progress, Standstill
@@ -136,6 +136,7 @@ class PostgresDatabase:
         """Connect to nothing yet. One that `awaits_absent` waits at first even where nothing answers at the address."""
         self.url = url
         self._parameters = parameters(url)
+        self._hosts: dict[str, str] = {}
         self._awaits_absent = awaits_absent
         self._patience_seconds = patience_seconds
         self._synchronous = "on" if durability == "power-safe" else "off"
@@ -150,8 +151,13 @@ class PostgresDatabase:
         self._ahead_ms = 0
         self._seldom = Seldom()
         self._standstill = Standstill(self._dial)
-        self._writers = Pool(lambda: self._ready(self._configure_writer), pool_size)
-        self._readers = Pool(lambda: self._ready(self._configure_reader), pool_size)
+        self._writers = Pool(lambda: self._ready(self._configure_writer), pool_size, self._drop_idle)
+        self._readers = Pool(lambda: self._ready(self._configure_reader), pool_size, self._drop_idle)
+
+    def _drop_idle(self) -> None:
+        """Close what nobody uses: a reader that found its server dead spares the next writer finding out."""
+        self._writers.drop_idle()
+        self._readers.drop_idle()
 
     def _dial(self, **changes: Any) -> BoundConnection:
         """Connect once; the address is never quoted, since a password may stand in it."""
@@ -168,7 +174,7 @@ class PostgresDatabase:
         until = time.monotonic() + (0 if self._is_reached else self._patience_seconds)
         while True:
             try:
-                connection = self._dial()
+                connection = self._dial(**self._hosts)
             except psycopg.OperationalError as error:
                 passes = is_passing(error) or (self._awaits_absent and is_absent(error))
                 if not passes or time.monotonic() > until:
@@ -177,6 +183,7 @@ class PostgresDatabase:
                 time.sleep(AGAIN_SECONDS)
             else:
                 self._is_reached = True
+                self._hosts = hosts_from(self.url, connection.info.host, connection.info.port)
                 connection.judge = self._standstill.judge
                 return connection
 

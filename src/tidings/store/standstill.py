@@ -16,9 +16,10 @@ from tidings.watch.logs import Seldom
 
 ASK_SECONDS = 3.0
 """After so much silence the server is asked, through another connection, what ours waits for."""
-CUT_SECONDS = 8.0
-"""A connection that the server does not know to be at work is closed after so much silence. The server's own limit
-for a statement is 5 s; TCP reports a dead host after 8 s."""
+CUT_SECONDS = 6.0
+"""A connection that the server does not know to be at work is closed after so much silence: a server that is out of
+reach, or was never told, or whose answer got lost. Its own limit for a statement is 5 s; TCP reports a dead host after
+8 s."""
 BUSY_SECONDS_MAX = 60.0
 """At work or not: no statement but a COMMIT that waits for a standby may take so long."""
 ASK_AGAIN_SECONDS = 2.0
