@@ -2,6 +2,8 @@
 PYTHON ?= python3
 VENV := .venv
 PORT ?= 8000
+SEEDS ?= 500
+START ?= 1
 MINUTES ?= 20
 BIN := $(VENV)/bin
 QUICK := -n 2 --dist worksteal -m "not slow"
@@ -9,7 +11,7 @@ SLOW := -n 2 --dist worksteal -m slow
 PIP := $(BIN)/python -m pip --disable-pip-version-check install -qq
 
 .DEFAULT_GOAL := help
-.PHONY: help install run test slow test-twice retest lint format docs bench bench-peers screenshots quality lock clean storm soak mutants cuts
+.PHONY: help install run test slow test-twice retest lint format docs bench bench-peers screenshots quality lock clean storm soak mutants cuts simulate
 
 help: ## show this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -50,6 +52,9 @@ test-twice: $(VENV)/.dev ## both, as CI runs them: what fails is tried again alo
 
 retest: $(VENV)/.dev ## run again only what failed, one test at a time
 	@$(BIN)/python -m pytest --last-failed --last-failed-no-failures none
+
+simulate: $(VENV)/.dev ## faults drawn from seeds, invariants after every commit: SEEDS=500 START=1
+	@$(BIN)/python -m simulation --seeds $(SEEDS) --start $(START)
 
 storm: $(VENV)/.dev ## the slow proofs at their full size, 4,000 kills among them (KILLS=300: only the kills, so many)
 	@TIDINGS_STORM=$(or $(KILLS),full) $(BIN)/python -m pytest -m slow -o faulthandler_timeout=3600 $(if $(KILLS),tests/acceptance/test_storm.py)

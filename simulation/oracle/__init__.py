@@ -1,0 +1,1 @@
+"""Judges the store from outside: plain SELECTs after every commit against what people and services saw."""
