@@ -22,7 +22,7 @@ _TELLTALE_LOGGERS = ("apprise", "urllib3", "requests")
 class Apprise:
     """The notifier of one Apprise address."""
 
-    def __init__(self, address: str, name: str, *, timeout_seconds: float = 60.0) -> None:
+    def __init__(self, address: str, name: str, *, timeout_seconds: float = 40.0) -> None:
         _silence()
         self.name = name
         self.limiter = f"apprise:{name}"

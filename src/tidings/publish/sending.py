@@ -58,7 +58,7 @@ class Channel:
     limit: int = 30
     per_seconds: float = 62.0
     """A little longer than the minute Discord counts by: of two requests the first may take longer to arrive."""
-    hold_seconds: float = 120.0
+    hold_seconds: float = 45.0
     """How long a worker that died inside keeps others out; longer than any send takes."""
 
     @property

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import inspect
 from typing import Any
 
 import msgspec
@@ -15,7 +16,9 @@ from tidings.model.outcome import Advance, Postpone
 from tidings.model.pipeline import Pipeline
 from tidings.model.publication import Notice
 from tidings.model.workflow import Work
+from tidings.publish.apprise import Apprise
 from tidings.publish.deliveries import RETRY, Delivery, delivery_workflow, with_deliveries
+from tidings.publish.discord import Discord
 from tidings.publish.sending import PAUSED_WAIT_MS, TURN_MS, Channel, Sender
 
 NOW = 1_800_000_000_000
@@ -289,3 +292,11 @@ def test_the_workflow_has_two_states_and_waits_in_the_notify_lane():
     assert (send.lane, send.publishes, send.is_pure) == ("notify", True, False)
     assert send.retry is RETRY
     assert RETRY.attempts == 5
+
+
+@pytest.mark.parametrize("notifier", [Discord, Apprise])
+def test_a_dead_sender_keeps_others_out_longer_than_a_send_takes_but_less_than_a_minute(notifier: type) -> None:
+    send_seconds = inspect.signature(notifier).parameters["timeout_seconds"].default
+    hold_seconds = Channel("eu", Scripted(None)).hold_seconds
+
+    assert send_seconds < hold_seconds < 60
