@@ -97,7 +97,11 @@ CHANGES = (
     ("items", "UPDATE items SET fingerprint = fingerprint || 'x' WHERE id = 7"),
     ("bodies", "UPDATE bodies SET body = CAST(body AS TEXT) WHERE item = 7"),
     ("journal", "DELETE FROM journal WHERE id = (SELECT max(id) FROM journal)"),
-    ("tombstones", "INSERT INTO tombstones VALUES ('example', 'thing', 'new', 'x', 0, 0)"),
+    (
+        "tombstones",
+        "INSERT INTO tombstones (pipeline, kind, key, fingerprint, buried_at, forget_at) "
+        "VALUES ('example', 'thing', 'new', 'x', 0, 0)",
+    ),
     ("documents_text", "UPDATE documents_text SET title = 'another' WHERE rowid = 1"),
     ("sqlite_sequence", "UPDATE sqlite_sequence SET seq = seq - 1 WHERE name = 'intake'"),
     ("meta", "UPDATE meta SET value = '1' WHERE name = 'backup_taken_at'"),
