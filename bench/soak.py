@@ -30,6 +30,7 @@ WAL_BYTES_MAX = 64 << 20
 WARM_SHARE = 0.4
 """The part of the run that is not judged: caches fill, and a process loads what it has not used so far."""
 SAMPLE_SECONDS = 5.0
+SAMPLES_MIN = 10
 START_SECONDS = 120.0
 ROLES = ("discover", "work", "serve")
 SECRETS = ("api_key", "webhook_url", "newsdata_key", "apitube_key", "token")
@@ -91,14 +92,22 @@ class Seen:
     def most(self) -> float:
         return max((size for _, size in self.samples), default=0.0)
 
-    def slope(self) -> float:
-        """Return the growth in megabytes a minute after the warm-up, by least squares."""
+    def slope(self) -> tuple[float, float]:
+        """Return the growth in megabytes a minute after the warm-up, by least squares, and how far it may be off.
+
+        Memory goes up with every batch and down with every trim: in a run of five minutes that alone looks like a
+        megabyte a minute up or down, in one of twenty like a few tenths.
+        """
         end = self.samples[-1][0]
         warm = [(at / 60, size) for at, size in self.samples if at >= end * WARM_SHARE]
+        if len(warm) < SAMPLES_MIN:
+            raise SystemExit("a run this short tells nothing; give it a few minutes")
         middle = sum(at for at, _ in warm) / len(warm)
         mean = sum(size for _, size in warm) / len(warm)
         spread = sum((at - middle) ** 2 for at, _ in warm)
-        return sum((at - middle) * (size - mean) for at, size in warm) / spread if spread else 0.0
+        slope = sum((at - middle) * (size - mean) for at, size in warm) / spread
+        rest = sum((size - mean - slope * (at - middle)) ** 2 for at, size in warm)
+        return slope, 2 * (rest / (len(warm) - 2) / spread) ** 0.5
 
 
 async def watch(
@@ -132,8 +141,9 @@ def judge(seen: Mapping[str, Seen]) -> list[str]:
             if each.most > WAL_BYTES_MAX / 2**20:
                 wrong.append(f"the write-ahead log grew to {each.most:.0f} MB")
             continue
-        slope = each.slope()
-        print(f"{name}: {each.last:.1f} MB, {slope:+.2f} MB a minute after the warm-up, at most {each.most:.1f} MB")
+        slope, doubt = each.slope()
+        grown = f"{slope:+.2f} MB a minute after the warm-up (± {doubt:.2f})"
+        print(f"{name}: {each.last:.1f} MB, {grown}, at most {each.most:.1f} MB")
         if slope > SLOPE_MB_MAX:
             wrong.append(f"{name} grows by {slope:.2f} MB a minute; allowed {SLOPE_MB_MAX}")
     return wrong
