@@ -5,6 +5,7 @@ A rate that is used up, a channel that asked for a pause and a paused channel al
 
 from __future__ import annotations
 
+import asyncio
 import dataclasses
 import logging
 import math
@@ -132,11 +133,14 @@ class Sender:
             await self._leave(channel, permit, turn)
 
     async def _leave(self, channel: Channel, permit: Permit, turn: _Turn) -> None:
-        """Give the place back. Where the store is away it runs out by itself: that must not undo what was sent."""
+        """Give the place back. Where the store is away, or the worker stops, it runs out by itself.
+
+        Neither may undo what was sent: it would be sent again, and nobody would have counted a doubt.
+        """
         try:
             await self.leave(channel.rate, permit.token, not_before_ms=turn.not_before_ms)
-        except StoreUnavailable as error:
-            event("place not given back", level=logging.WARNING, channel=channel.name, error=str(error))
+        except (StoreUnavailable, asyncio.CancelledError) as error:
+            event("place not given back", level=logging.WARNING, channel=channel.name, error=str(error) or "stopped")
 
     async def _take(self, turn: _Turn, work: Work, channel: Channel) -> Outcome:
         """Make the request and note in `turn` how it ended."""
@@ -152,12 +156,14 @@ class Sender:
             turn.ended = "refused"
             await self.pause_channel(channel.name, str(problem))
             return Postpone(_paused_until(work), f"channel {channel.name} was paused: {problem}")
-        except Transient as failure:
-            turn.ended = "ambiguous" if isinstance(failure, Ambiguous) else "failed"
+        except (Transient, asyncio.CancelledError) as failure:
+            # A worker that is stopped while a request is on its way will never know whether it arrived.
+            error = failure if isinstance(failure, Transient) else Ambiguous("the worker stopped while it was sending")
+            turn.ended = "ambiguous" if isinstance(error, Ambiguous) else "failed"
             turn.not_before_ms = self._backoff_ms(work.attempt)
             if turn.ended == "ambiguous" and channel.policy == "at-most-once":
-                raise Permanent(f"ambiguous: {failure}", cause="ambiguous") from None
-            raise
+                raise Permanent(f"ambiguous: {error}", cause="ambiguous") from None
+            raise error from None
         turn.ended, turn.not_before_ms = "sent", receipt.not_before_ms
         return _sent(work, receipt)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import dataclasses
 import inspect
@@ -121,6 +122,42 @@ async def test_a_place_that_cannot_be_given_back_changes_no_outcome(answer):
     else:
         with pytest.raises(Ambiguous):
             await run(answer, Away())
+
+
+@pytest.mark.parametrize(("policy", "error"), [("at-least-once", Ambiguous), ("at-most-once", Permanent)])
+async def test_stopping_in_mid_send_leaves_a_doubt_that_is_counted(policy, error):
+    begun = asyncio.Event()
+
+    class Endless(Scripted):
+        async def send(self, notice, delivery_id):
+            begun.set()
+            await asyncio.Event().wait()
+
+    desk = Desk()
+    sending = asyncio.create_task(a_sender(Endless(None), desk, policy=policy)(a_work(), NO_KIT))
+    await begun.wait()
+    sending.cancel()
+
+    with pytest.raises(error):
+        await sending
+    assert desk.calls[-1][0] == "leave"
+
+
+async def test_stopping_after_the_send_keeps_its_proof():
+    leaving = asyncio.Event()
+
+    class Slow(Desk):
+        async def leave(self, name, token, *, not_before_ms=0):
+            leaving.set()
+            await asyncio.Event().wait()
+
+    sending = asyncio.create_task(a_sender(Scripted(Receipt("99", "200 OK")), Slow())(a_work(), NO_KIT))
+    await leaving.wait()
+    sending.cancel()
+
+    outcome = await sending
+    assert isinstance(outcome, Advance)
+    assert outcome.body.message_id == "99"
 
 
 async def test_channels_on_one_webhook_share_a_rate():
