@@ -22,10 +22,8 @@ class Caller(Protocol):
         """Whether it was killed."""
         ...
 
-    @property
-    def stalled_until(self) -> float:
-        """Until when it does nothing at all, as a stopped virtual machine."""
-        ...
+    stalled_until: float
+    """Until when it does nothing at all, as a stopped virtual machine."""
 
     @property
     def cut_until(self) -> float:
@@ -73,6 +71,8 @@ class InlineExecutor:
     async def _travel(self) -> None:
         if not self._caller.is_dead:
             await asyncio.sleep(self._faults.latency())
+            if seconds := self._faults.stall():
+                self._caller.stalled_until = max(self._caller.stalled_until, self._loop.time() + seconds)
         await self.stall()
 
     async def stall(self) -> None:

@@ -45,6 +45,13 @@ class Faults:
             return self.rng.uniform(1.0, 40.0)
         return 0.0 if drawn < 0.6 else drawn * 0.02
 
+    def stall(self) -> float:
+        """Draw for how long the process that makes a call stops with all it does: hardly ever, but then anywhere."""
+        if "stall" not in self.kinds or not self.are_on or self.rng.random() > self.rate:
+            return 0.0
+        self.count("stall")
+        return self.rng.uniform(1.0, 40.0)
+
     def count(self, kind: str) -> None:
         """Count a fault."""
         self.counts[kind] = self.counts.get(kind, 0) + 1

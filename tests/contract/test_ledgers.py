@@ -81,6 +81,19 @@ def test_a_clock_that_jumps_back_over_midnight_finds_the_old_day_as_it_was(groun
     assert not ground.store.ledgers.reserve("tokens", 71, 100)
 
 
+def test_what_was_reserved_days_ago_spends_nothing_of_today(ground: Ground) -> None:
+    """The clock jumped while a question was being answered: today's budget is not exceeded by it."""
+    ledgers = ground.store.ledgers
+    assert ledgers.reserve("tokens", 60, 100)
+    ground.advance(seconds=11 * DAY_MS / 1000)
+    assert ledgers.reserve("tokens", 50, 100)
+    ledgers.settle("tokens", 50, 50)
+
+    ledgers.settle("tokens", 60, 60)
+
+    assert list(spent_and_reserved(ground).values()) == [(60, 0), (50, 0)]
+
+
 def test_what_was_reserved_before_midnight_is_settled_there(ground: Ground) -> None:
     """Else the new day would lose a reservation that another caller still holds."""
     to_midnight(ground, before_seconds=60)

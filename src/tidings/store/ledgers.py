@@ -60,6 +60,9 @@ class Ledgers:
             if held < reserved:
                 day = day_of(now)
                 spent, held, limit = tx.one("read_budget", name=name, day=day) or (0, 0, 0)
+            if held < reserved and (row := tx.one("reserved_budget", name=name, reserved=reserved)):
+                # Set aside on another day yet: the clock has jumped, or the answer took that long.
+                day, spent, held, limit = row
             left = max(0, held - reserved)
             tx.run("write_budget", name=name, day=day, spent=spent + actual, reserved=left, limited_to=limit)
 

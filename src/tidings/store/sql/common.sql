@@ -534,6 +534,10 @@ ON CONFLICT (name, day) DO UPDATE SET spent = budgets.spent + excluded.spent;
 -- name: read_budget
 SELECT spent, reserved, limited_to FROM budgets WHERE name = :name AND day = :day;
 
+-- name: reserved_budget
+-- The last day of a name on which so much is set aside.
+SELECT day, spent, reserved, limited_to FROM budgets WHERE name = :name AND reserved >= :reserved ORDER BY day DESC LIMIT 1;
+
 -- name: write_budget
 INSERT INTO budgets (name, day, spent, reserved, limited_to) VALUES (:name, :day, :spent, :reserved, :limited_to)
 ON CONFLICT (name, day) DO UPDATE
