@@ -51,7 +51,7 @@ async def main(role: str, url: str, first: int, count: int) -> None:
         database_url=url,
         pipelines=(pipeline(fuse=role == "ahead"),),
         durability="crash-safe",
-        lease_seconds=LEASE_SECONDS,
+        grant_seconds=LEASE_SECONDS,
         lanes={"pure": Lane(concurrency=1, batch=5) if role == "ahead" else LANES["pure"]},
         intake_days=0,
         sweep_seconds=0.2,

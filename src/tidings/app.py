@@ -36,6 +36,7 @@ from tidings.store.database import Database, connect
 from tidings.store.executor import StoreExecutor
 from tidings.store.ledgers import AsyncLedger, Ledgers, StoreClock
 from tidings.store.migrate import migrate
+from tidings.store.presence import present
 from tidings.store.store import Store, open_store
 from tidings.watch.alerts import AlertLoop, Facts
 from tidings.watch.logs import event, hide
@@ -66,11 +67,18 @@ class App:
         try:
             if wiring.migrates:
                 migrate(self.database)
+            if wiring.takes_leases:
+                self._be_present()
             await self._assemble(wiring)
         except BaseException:
             await self._open.aclose()
             raise
         return self
+
+    def _be_present(self) -> None:
+        taken = self._open.enter_context(present(self.database))
+        if any(taken):
+            event("taken over", **taken._asdict())
 
     async def _assemble(self, wiring: Wiring) -> None:
         self.executor = StoreExecutor(self.database)
@@ -129,6 +137,7 @@ class App:
             waker=self.waker,
             metrics=self.metrics,
             sweep_seconds=wiring.sweep_seconds,
+            grant_seconds=min(wiring.grant_seconds, wiring.lease_seconds),
         )
 
     async def __aexit__(
@@ -170,6 +179,7 @@ class App:
             waker=self.waker,
             lanes=self.wiring.lanes,
             lease_seconds=self.wiring.lease_seconds,
+            grant_seconds=self.wiring.grant_seconds,
             paused=self.store.ledgers.pauses,
             metrics=self.metrics,
             only_lane=only_lane,

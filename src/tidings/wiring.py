@@ -20,6 +20,7 @@ from tidings.model.query import parse, point_at
 from tidings.net.client import Limits
 from tidings.net.endpoints import endpoint_url
 from tidings.process.enrich import Terms
+from tidings.process.holder import GRANT_SECONDS
 from tidings.process.worker import LANES, Lane
 from tidings.publish.discord import HOSTS, Discord
 from tidings.publish.sending import Policy
@@ -65,6 +66,7 @@ class Wiring:
     ai: AiSpec | None = None
     lanes: Mapping[str, Lane] = field(default_factory=lambda: dict(LANES))
     lease_seconds: float = 900.0
+    grant_seconds: float = GRANT_SECONDS
     turn_seconds: float = TURN_SECONDS
     dead_letter_days: float = 30.0
     intake_days: float = 7.0
@@ -79,6 +81,8 @@ class Wiring:
     thresholds: Thresholds = Thresholds()
     extractor_children: int = 1
     migrates: bool = True
+    takes_leases: bool = True
+    """Off for processes that only serve: they keep no other from knowing that it is alone."""
 
 
 def wiring_from(settings: Settings, **changes: Any) -> Wiring:

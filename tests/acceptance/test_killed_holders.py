@@ -102,3 +102,37 @@ async def test_asking_by_hand_tells_busy_from_paused(tmp_path: Path) -> None:
     assert busy.code == paused.code == 1
     assert re.search(r"is being asked by another process since \d\d:\d\d:\d\d UTC; its turn lasts until", busy.err)
     assert "the pipeline feeds is paused (spring cleaning); `tidings resume --pipeline feeds`" in paused.err
+
+
+async def test_items_of_a_killed_worker_are_taken_up_at_once_on_sqlite(tmp_path: Path) -> None:
+    config = ("--config", str(tmp_path / "tidings.toml"))
+    async with site(tmp_path, f"sqlite:///{tmp_path / 'a.db'}", "/page") as world, fleet(tmp_path) as processes:
+        await asyncio.to_thread(tidings, "discover", "feeds", *config)
+        worker = await processes.start("work")
+        await until(lambda: len(world.asked["/page"]) == 1, watching=(worker,))
+        await worker.kill()
+        killed = time.monotonic()
+        worker = await processes.start("work")
+        await until(lambda: len(world.asked["/page"]) == 2, watching=(worker,))
+        (taken,) = [event for event in worker.events() if event["event"] == "taken over"]
+        assert await worker.stop() == 0
+
+    assert world.asked["/page"][1] - killed < LOOK_SECONDS
+    assert taken["items"] == 1
+
+
+async def test_items_of_a_killed_worker_are_free_for_others_after_a_minute(
+    tmp_path: Path, postgres_server: str
+) -> None:
+    """The other worker's clock shows a minute more, which spares us the wait."""
+    config = ("--config", str(tmp_path / "tidings.toml"))
+    async with site(tmp_path, new_postgres_database(postgres_server), "/page") as world, fleet(tmp_path) as processes:
+        await asyncio.to_thread(tidings, "discover", "feeds", *config)
+        worker = await processes.start("work")
+        await until(lambda: len(world.asked["/page"]) == 1, watching=(worker,))
+        await worker.kill()
+        early = await processes.start("work", "--until-idle", TIDINGS_CLOCK_OFFSET_MS="10000")
+        await until(lambda: not early.is_alive)
+        assert len(world.asked["/page"]) == 1, "it may still be alive"
+        later = await processes.start("work", TIDINGS_CLOCK_OFFSET_MS="61000")
+        await until(lambda: len(world.asked["/page"]) == 2, watching=(later,))

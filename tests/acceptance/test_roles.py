@@ -69,7 +69,7 @@ async def test_roles_share_work_and_survive_each_others_death(tmp_path: Path, po
 
 def configure(folder: Path, url: str, firebase: str) -> None:
     (folder / "tidings.toml").write_text(
-        f'database_url = "{url}"\nlease_seconds = 5\n[lanes.pure]\nbatch = 5\n'
+        f'database_url = "{url}"\nlease_seconds = 15\n[lanes.pure]\nbatch = 5\n'
         f'[pipelines.hacker_news]\nbase_url = "{firebase}/v0"\nevery = 1\nfirst_items = 5000\nconcurrency = 4\n'
     )
 

@@ -465,7 +465,7 @@ async def test_work_that_nobody_announces_is_found_by_polling(database_url: str)
 
 async def test_a_long_attempt_keeps_its_lease(database_url: str) -> None:
     gate = Gate()
-    async with Engine(database_url, [waiting_pipeline(gate.wait)], lease_seconds=3) as engine:
+    async with Engine(database_url, [waiting_pipeline(gate.wait)], grant_seconds=3) as engine:
         record(engine, job("a"))
         working = asyncio.create_task(engine.work_until_idle())
         await until(lambda: gate.inside == ["a"])

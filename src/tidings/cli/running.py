@@ -59,11 +59,11 @@ def run(
     unknown = set(pipeline or []) - set(settings.pipelines)
     if unknown:
         fail(f"--pipeline {', '.join(sorted(unknown))}: not on; on are {', '.join(settings.pipelines)}")
-    wiring = wiring_of(config)
+    wiring = wiring_of(config, takes_leases=role != "serve")
     if pipeline:
         chosen = tuple(p for p in wiring.pipelines if p.name in pipeline)
         routes = tuple(r for r in wiring.routes if r.pipeline in pipeline)
-        wiring = wiring_of(config, pipelines=chosen, routes=routes)
+        wiring = wiring_of(config, pipelines=chosen, routes=routes, takes_leases=role != "serve")
     set_up_logs(log_format)
     if role in ("all", "serve"):
         refuse_open_bind(wiring.database_url, settings.server.host)

@@ -189,7 +189,7 @@ class Settings(Part):
     durability: Literal["power-safe", "crash-safe"] = "power-safe"
     """power-safe: what was accepted survives a power cut. crash-safe: faster, survives only a crash of the process."""
     lease_seconds: Seconds = Field(default=900, ge=5)
-    """How long a worker may hold an item before others may take it."""
+    """The most one attempt may take. Leases are shorter (60 s) and renewed while a worker lives."""
     dead_letter_days: float = Field(default=30, gt=0)
     """How long dead letters are kept, counted from when they became such."""
     intake_days: float = Field(default=7, ge=0)

@@ -133,6 +133,10 @@ class Items(Protocol):
         """Prolong leases (id, token) that still hold; return their ids."""
         ...
 
+    def regain(self, leases: Sequence[tuple[int, int]], lease_seconds: float) -> set[int]:
+        """Take leases up again that ran out while the store was away and that nobody took; return their ids."""
+        ...
+
     def settle(self, settlements: Sequence[Settlement]) -> Settled:
         """Close a batch: the guarded update first, effects only for the ids it returned."""
         ...

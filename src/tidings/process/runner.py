@@ -33,6 +33,10 @@ _encode = msgspec.json.Encoder().encode
 _ADVANCE = Advance()
 
 
+def _unwatched(_: Work) -> None:
+    return None
+
+
 @dataclass(slots=True)
 class _Course:
     """What one attempt has gathered so far."""
@@ -151,11 +155,19 @@ class Runner:
             if course.state not in fused or len(course.steps) >= STEPS_MAX:
                 return self._advanced(course)
 
-    async def run_waiting(self, lease: Lease, kit: Kit, lease_seconds: float, related: Related = None) -> Settlement:
-        """Make one attempt with a processor that waits."""
+    async def run_waiting(
+        self,
+        lease: Lease,
+        kit: Kit,
+        lease_seconds: float,
+        related: Related = None,
+        begun: Callable[[Work], None] = _unwatched,
+    ) -> Settlement:
+        """Make one attempt with a processor that waits, `lease_seconds` at most; `begun` is told of the work."""
         course = self._begin(lease, lease_seconds)
         if isinstance(course, Settlement):
             return course
+        begun(course.work)
         try:
             if related is not None:
                 _relate(course, related)
@@ -165,7 +177,7 @@ class Runner:
             if transition.is_pure:
                 outcome = self._perform(course, transition)
             else:
-                outcome = await self._perform_waiting(course, transition, kit)
+                outcome = await self._perform_waiting(course, transition, kit, lease_seconds)
             if not isinstance(outcome, Advance):
                 return self._ended(course, transition, outcome)
             return self._advanced(course)
@@ -215,10 +227,16 @@ class Runner:
         outcome: Any = transition.processor(course.work) if transition.processor is not None else _ADVANCE
         return self._taken(course, transition, outcome, started)
 
-    async def _perform_waiting(self, course: _Course, transition: Transition, kit: Kit) -> Outcome:
+    async def _perform_waiting(self, course: _Course, transition: Transition, kit: Kit, seconds: float) -> Outcome:
         started = self._monotonic()
         assert transition.processor is not None
-        outcome: Outcome = await transition.processor(course.work, kit)  # type: ignore[misc,call-arg]
+        try:
+            async with asyncio.timeout(seconds) as limit:
+                outcome: Outcome = await transition.processor(course.work, kit)  # type: ignore[misc,call-arg]
+        except TimeoutError:
+            if limit.expired():
+                raise Transient(f"the attempt took longer than {seconds:g} s") from None
+            raise
         return self._taken(course, transition, outcome, started)
 
     def _taken(self, course: _Course, transition: Transition, outcome: Outcome, started: float) -> Outcome:

@@ -33,6 +33,7 @@ class Settler:
         report: Callable[[list[Settlement], frozenset[int]], None],
         forget: Callable[[Sequence[Settlement]], None],
         lease_seconds: float,
+        grant_seconds: float,
         monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
         self._items = items
@@ -41,6 +42,7 @@ class Settler:
         self._report = report
         self._forget = forget
         self._lease_seconds = lease_seconds
+        self._grant_seconds = grant_seconds
         self._monotonic = monotonic
         self._waiting: asyncio.Queue[Settlement] = asyncio.Queue()
         self._seldom = Seldom()
@@ -89,7 +91,7 @@ class Settler:
                 if self._monotonic() > until:
                     return
                 await asyncio.sleep(AGAIN_SECONDS)
-                batch = await self._still_open(batch)
+                batch = await self._regained(batch)
                 if not batch:
                     return
             except Exception as error:  # noqa: BLE001  # one item must not fail its batch
@@ -108,12 +110,15 @@ class Settler:
         for lane in dict.fromkeys(s.lane for s in batch if s.lane is not None and s.delay_ms == 0):
             self._waker.wake(lane)
 
-    async def _still_open(self, batch: list[Settlement]) -> list[Settlement]:
+    async def _regained(self, batch: list[Settlement]) -> list[Settlement]:
+        """Return what is still to be settled, and take its leases up again if they ran out while the store was away."""
         try:
             closed = await self._executor.read(self._items.were_settled, [(s.id, s.token) for s in batch])
+            batch = [s for s in batch if s.id not in closed]
+            await self._executor.write(self._items.regain, [(s.id, s.token) for s in batch], self._grant_seconds)
         except StoreUnavailable:
-            return batch
-        return [s for s in batch if s.id not in closed]
+            pass  # the next try fails as well, and is followed by another
+        return batch
 
 
 def _unwritable(settlement: Settlement, error: Exception) -> Settlement:

@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from tidings.model.contracts import Executor, Items, Kit, Merging
@@ -16,8 +17,9 @@ from tidings.model.item import Lease
 from tidings.model.pipeline import Pipeline
 from tidings.model.settlement import Settlement
 from tidings.model.workflow import PURE
+from tidings.process.holder import GRANT_SECONDS, Holder
 from tidings.process.merger import Merger
-from tidings.process.runner import DEADLINE_SHARE, Related, Runner, describe
+from tidings.process.runner import Related, Runner, describe
 from tidings.process.settler import Settler
 from tidings.process.tally import Record, Tally
 from tidings.process.waker import Waker
@@ -68,6 +70,7 @@ class Worker:
         waker: Waker,
         lanes: Mapping[str, Lane] = LANES,
         lease_seconds: float = 900.0,
+        grant_seconds: float = GRANT_SECONDS,
         paused: Callable[[], Mapping[str, str]] = dict,
         metrics: Metrics | None = None,
         only_lane: str | None = None,
@@ -89,7 +92,13 @@ class Worker:
         self._monotonic = monotonic
         self._read_paused = paused
         self._merges = only_lane is None
-        self._running: dict[int, tuple[Lease, float]] = {}
+        self._holder = Holder(
+            items=items,
+            executor=executor,
+            attempt_seconds=lease_seconds,
+            grant_seconds=grant_seconds,
+            monotonic=monotonic,
+        )
         self._tasks: set[asyncio.Task[None]] = set()
         self._tally = Tally(owner=owner, executor=executor, metrics=metrics, record=record)
         self._settler = Settler(
@@ -97,8 +106,9 @@ class Worker:
             executor=executor,
             waker=waker,
             report=self._tally.report,
-            forget=self._forget,
+            forget=self._holder.forget,
             lease_seconds=lease_seconds,
+            grant_seconds=self._holder.grant_seconds,
             monotonic=monotonic,
         )
         self._settles = asyncio.Semaphore(1)
@@ -129,7 +139,7 @@ class Worker:
         self._stop = stop
         loops = [asyncio.create_task(self._lane_loop(name)) for name in self._lanes]
         merging = {asyncio.create_task(self._merger.run(stop))} if self._merges else set()
-        side = [asyncio.create_task(loop()) for loop in (self._settler.run, self._beat_loop, self._tally.run)]
+        side = [asyncio.create_task(loop()) for loop in (self._settler.run, self._holder.run, self._tally.run)]
         await stop.wait()
         until = self._monotonic() + grace_seconds
         self._waker.wake_all()
@@ -165,7 +175,7 @@ class Worker:
             await asyncio.sleep(0.02)
 
     async def _is_idle(self, wait_for_due_seconds: float) -> bool:
-        if self._busy or self._running or self._merger.is_busy or self._settler.is_busy:
+        if self._is_busy or self._settler.is_busy:
             return False
         active = await self._active_pipelines()
         if self._merges:
@@ -175,7 +185,11 @@ class Worker:
         due = await self._executor.read(self._due_in_ms, active)
         if due is not None and due <= wait_for_due_seconds * 1000:
             return False
-        return not (self._busy or self._running or self._merger.is_busy)
+        return not self._is_busy
+
+    @property
+    def _is_busy(self) -> bool:
+        return bool(self._busy or self._merger.is_busy or not self._holder.is_empty)
 
     def _due_in_ms(self, active: Sequence[str]) -> int | None:
         return self._items.next_due_ms(active, tuple(self._lanes))
@@ -257,7 +271,7 @@ class Worker:
         if limit < 1:
             return []
         self._busy += 1
-        asked = self._monotonic()
+        asked_at = self._monotonic()
         try:
             leases = await self._executor.write(
                 self._items.claim,
@@ -265,12 +279,11 @@ class Worker:
                 lane,
                 limit,
                 self._owner,
-                self._lease_seconds,
+                self._holder.grant_seconds,
                 in_order=in_order,
                 together=lane == PURE,
             )
-            for lease in leases:
-                self._running[lease.id] = (lease, asked)
+            self._holder.take(leases, asked_at)
             if leases:
                 self._tally.clock_ms = leases[-1].granted_at
         finally:
@@ -305,46 +318,34 @@ class Worker:
         except asyncio.CancelledError:
             raise  # the drain gives the leases back
         except BaseException:
-            self._forget(leases)
+            self._holder.forget(leases)
             raise
         else:
-            self._forget(leases)
+            self._holder.forget(leases)
         finally:
             if has_place:
                 slots.release()
 
-    def _forget(self, closed: Sequence[Lease | Settlement]) -> None:
-        for each in closed:
-            # The next claim may have been answered already, with the same item in its next state.
-            if (held := self._running.get(each.id)) is not None and held[0].token == each.token:
-                del self._running[each.id]
-
     def _run_pure(self, leases: list[Lease], related: Mapping[int, Related]) -> list[Settlement]:
-        run, seconds = self._runner.run_pure, self._lease_seconds
+        run, seconds = self._runner.run_pure, self._holder.grant_seconds
         return [run(lease, seconds, related.get(lease.id)) for lease in leases]
 
     async def _run_one(self, lease: Lease, slots: asyncio.Semaphore) -> None:
         started = self._monotonic()
         try:
             related = await self._prefetch([lease])
-            settlement = await self._runner.run_waiting(lease, self._kit, self._left(lease), related.get(lease.id))
+            settlement = await self._runner.run_waiting(
+                lease, self._kit, self._lease_seconds, related.get(lease.id), partial(self._holder.begin, lease)
+            )
             self._tally.observe(settlement, self._monotonic() - started)
             self._settler.put(settlement)
         except asyncio.CancelledError:
             raise
         except BaseException:
-            self._forget([lease])
+            self._holder.forget([lease])
             raise
         finally:
             slots.release()
-
-    def _left(self, lease: Lease) -> float:
-        """Return the lease that, if it began now, would end side effects when the real one does.
-
-        That one counts from before it was asked for: the reply may have come late.
-        """
-        _, since = self._running.get(lease.id, (lease, float("-inf")))
-        return max(0.0, self._lease_seconds - (self._monotonic() - since) / DEADLINE_SHARE)
 
     async def _prefetch(self, leases: list[Lease]) -> dict[int, Related]:
         found: dict[int, Related] = {}
@@ -371,25 +372,6 @@ class Worker:
         self._tally.clock_ms = now_ms
         self._tally.report(batch)
 
-    async def _beat_loop(self) -> None:
-        """Prolong the leases of long attempts."""
-        every = self._lease_seconds / 3
-        while True:
-            await asyncio.sleep(min(every, 30.0))
-            aged = [
-                (i, lease.token) for i, (lease, since) in self._running.items() if self._monotonic() - since > every
-            ]
-            if not aged:
-                continue
-            try:
-                held = await self._executor.write(self._items.heartbeat, aged, self._lease_seconds)
-            except Exception as error:  # noqa: BLE001  # a loop outlives every surprise
-                self._seldom.event("heartbeat failed", error=describe(error))
-                continue
-            now = self._monotonic()
-            for item in held & self._running.keys():
-                self._running[item] = (self._running[item][0], now)
-
     async def _end_within(self, seconds: float, tasks: set[asyncio.Task[None]]) -> None:
         if not tasks:
             return
@@ -402,15 +384,7 @@ class Worker:
         """Let attempts under way finish and settle; cancel what does not, and give its leases back."""
         await self._end_within(max(0.0, until - self._monotonic()), self._tasks)
         await self._settler.finish(max(1.0, until - self._monotonic()))
-        left = [(i, lease.token) for i, (lease, _) in self._running.items()]
-        self._running.clear()
-        if not left:
-            return
-        try:
-            async with asyncio.timeout(RELEASE_SECONDS):
-                event("released", leases=await self._executor.write(self._items.release, left))
-        except Exception as error:  # noqa: BLE001  # the leases run out by themselves
-            self._seldom.event("release failed", error=describe(error), leases=len(left))
+        await self._holder.give_back(RELEASE_SECONDS)
 
 
 class _Pace:

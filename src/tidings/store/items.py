@@ -110,6 +110,20 @@ class ItemStore:
             rows = tx.many("heartbeat", [(i, t, round(lease_seconds * 1000)) for i, t in leases])
         return {row[0] for row in rows}
 
+    def regain(self, leases: Sequence[tuple[int, int]], lease_seconds: float) -> set[int]:
+        """Take leases (id, token) up again that nobody else has taken, though they may have run out; return their ids.
+
+        For a holder that lived on while it could not reach the store. What was swept meanwhile is lost, but nobody died
+        of it: the loss is not counted, unless a delivery may have been sent.
+        """
+        with self._database.transaction() as tx:
+            rows = tx.many("regain", [(i, t, round(lease_seconds * 1000)) for i, t in leases])
+            held = {row[0] for row in rows}
+            lost = [lease for lease in leases if lease[0] not in held]
+            if lost:
+                tx.many("excuse_loss", lost)
+        return held
+
     def release(self, leases: Sequence[tuple[int, int]]) -> int:
         """Give leases back unused, with their attempt."""
         if not leases:

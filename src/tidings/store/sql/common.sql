@@ -234,6 +234,21 @@ UPDATE items SET lease_until = tidings_now() + :lease_ms
 WHERE id = :id AND lease_token = :token AND lease_until > tidings_now()
 RETURNING id;
 
+-- name: regain
+-- Whoever sweeps or claims an item bumps the token: a lease with the old one is still its holder's.
+-- params: id token lease_ms
+UPDATE items SET lease_until = tidings_now() + :lease_ms
+WHERE id = :id AND lease_token = :token AND lease_until IS NOT NULL
+RETURNING id;
+
+-- name: excuse_loss
+-- A sweep bumped the token and counted the loss; since then the item was claimed once more at most, and not settled well.
+-- For a delivery the count tells that it may have been sent, which stays true.
+-- params: id token
+UPDATE items SET lost_leases = lost_leases - 1
+WHERE id = :id AND lease_token BETWEEN :token + 1 AND :token + 2 AND lost_leases > 0 AND standing = 'open'
+    AND kind <> 'delivery';
+
 -- name: release
 -- Give a lease back unused, with its attempt.
 -- params: id token
@@ -279,6 +294,20 @@ WHERE lease_until IS NOT NULL AND lease_until <= tidings_now() ORDER BY lease_un
 UPDATE items SET lease_owner = NULL, lease_until = NULL, lease_token = lease_token + 1, lost_leases = lost_leases + 1
 WHERE id = :id AND lease_token = :token AND lease_until <= tidings_now()
 RETURNING id, waiting_revision, fingerprint, priority, intake_id, revision, accepted_revision;
+
+-- name: end_leases
+-- All holders are dead: their leases end now, and are swept as usual.
+UPDATE items SET lease_until = tidings_now() WHERE lease_until > tidings_now();
+
+-- name: end_turns
+UPDATE schedules SET lease_owner = NULL, lease_until = NULL WHERE lease_until IS NOT NULL;
+
+-- name: end_places
+-- The place inside a channel; its rate stays.
+UPDATE limiters SET held_until = tidings_now() WHERE held_until > tidings_now();
+
+-- name: end_aheads
+UPDATE aheads SET until = tidings_now() WHERE until > tidings_now();
 
 -- name: bury_item
 -- params: id token state cause error

@@ -171,6 +171,20 @@ FROM (SELECT * FROM unnest(:id::bigint[], :token::bigint[], :lease_ms::bigint[])
 WHERE items.id = v.i AND lease_token = v.t AND lease_until > tidings_now()
 RETURNING id;
 
+-- name: regain
+-- params: id token lease_ms
+UPDATE items SET lease_until = tidings_now() + v.m
+FROM (SELECT * FROM unnest(:id::bigint[], :token::bigint[], :lease_ms::bigint[]) AS u (i, t, m) ORDER BY i) v
+WHERE items.id = v.i AND lease_token = v.t AND lease_until IS NOT NULL
+RETURNING id;
+
+-- name: excuse_loss
+-- params: id token
+UPDATE items SET lost_leases = lost_leases - 1
+FROM (SELECT * FROM unnest(:id::bigint[], :token::bigint[]) AS u (i, t) ORDER BY i) v
+WHERE items.id = v.i AND lease_token BETWEEN v.t + 1 AND v.t + 2 AND lost_leases > 0 AND standing = 'open'
+    AND kind <> 'delivery';
+
 -- name: release
 -- params: id token
 UPDATE items SET lease_owner = NULL, lease_until = NULL, attempts = attempts - 1
