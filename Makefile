@@ -57,7 +57,7 @@ simulate: $(VENV)/.dev ## faults drawn from seeds, invariants after every commit
 	@$(BIN)/python -m simulation --seeds $(SEEDS) --start $(START)
 
 storm: $(VENV)/.dev ## the slow proofs at their full size, 4,000 kills among them (KILLS=300: only the kills, so many)
-	@TIDINGS_STORM=$(or $(KILLS),full) $(BIN)/python -m pytest -m slow -o faulthandler_timeout=3600 $(if $(KILLS),tests/acceptance/test_storm.py)
+	@TIDINGS_STORM=$(or $(KILLS),full) $(BIN)/python -m pytest -m "slow or storm" -o faulthandler_timeout=3600 $(if $(KILLS),tests/acceptance/test_storm.py)
 
 soak: $(VENV)/.dev ## every role under load for MINUTES (20): fails where memory or the log keeps growing
 	@PYTHONPATH=src $(BIN)/python -m bench.soak --minutes $(MINUTES)

@@ -19,7 +19,7 @@ from tests.example import pipeline, thing
 from tidings.store.backup import write_backup
 
 IS_FULL = os.environ.get("TIDINGS_STORM") == "full"
-PLACES = [pytest.param(1_000, marks=pytest.mark.slow)] if IS_FULL else [100]
+PLACES = [20, pytest.param(1_000 if IS_FULL else 100, marks=pytest.mark.slow)]
 WIDTH = 64
 THINGS = 300
 FATES = ("", "", "", "", "die", "reject", "postpone")

@@ -24,6 +24,7 @@ from tidings.store.migrate import migrate
 from tidings.store.store import Store, open_store
 
 IS_FULL = os.environ.get("TIDINGS_STORM") == "full"
+pytestmark = pytest.mark.storm
 CUTS = 400 if IS_FULL else 40
 ROUNDS = 12
 PIPELINES = {"example": example.pipeline()}

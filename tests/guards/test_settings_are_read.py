@@ -41,7 +41,7 @@ HOLDERS: dict[type, set[str]] = {
 
 @cache
 def reads(folder: Path) -> set[tuple[str, str]]:
-    """Return (who is asked, what for) of every attribute that is read there; `self` is its class, in small letters."""
+    """Return (who is asked, what for) of every attribute and key read there; `self` is its class, in small letters."""
     found: set[tuple[str, str]] = set()
     for file in folder.rglob("*.py"):
         if "config" not in file.relative_to(SOURCE).parts:
@@ -54,6 +54,8 @@ def _reads(node: ast.AST, me: str) -> Iterator[tuple[str, str]]:
         me = node.name.lower()
     if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Load):
         yield _name(node.value, me), node.attr
+    if isinstance(node, ast.Subscript) and isinstance(node.slice, ast.Constant):
+        yield _name(node.value, me), str(node.slice.value)
     for child in ast.iter_child_nodes(node):
         yield from _reads(child, me)
 

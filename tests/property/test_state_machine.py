@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import os
+import shutil
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -39,6 +40,7 @@ LOST_LEASES_MAX = 3
 WAITS = (2.0, 70.0, LEASE_SECONDS + 1, LEASE_SECONDS + 1, 3_700.0, 11 * DAY_SECONDS, 40 * DAY_SECONDS)
 CLOSING = frozenset({("attempt", None), ("released", None), ("swept", "lost")})
 IS_FULL = os.environ.get("TIDINGS_STORM") == "full"
+pytestmark = pytest.mark.storm
 
 # What is drawn never depends on what the store answered: which items are due is for a real clock to say.
 findings = st.builds(
@@ -572,11 +574,16 @@ def test_any_history_keeps_every_promise(
     kind: str, declared: dict[str, bool], tmp_path: Path, request: pytest.FixtureRequest
 ) -> None:
     if kind == "sqlite":
-        numbers = itertools.count()
-        run(lambda: f"sqlite:///{tmp_path / f'{next(numbers)}.db'}", 1_000 if IS_FULL else 70, 40, **declared)
+        numbers, template = itertools.count(), request.getfixturevalue("sqlite_template")
+        run(
+            lambda: f"sqlite:///{shutil.copyfile(template, tmp_path / f'{next(numbers)}.db')}",
+            1_000 if IS_FULL else 70,
+            40,
+            **declared,
+        )
     else:
-        server = request.getfixturevalue("postgres_server")
-        run(lambda: new_postgres_database(server), 200 if IS_FULL else 8, 30, **declared)
+        server, template = request.getfixturevalue("postgres_server"), request.getfixturevalue("postgres_template")
+        run(lambda: new_postgres_database(server, template=template), 200 if IS_FULL else 8, 30, **declared)
 
 
 def test_an_attempt_that_lost_its_lease_does_not_ride_on_the_newer_one(database_url: str) -> None:

@@ -141,7 +141,7 @@ def write(
 
 
 def verify(file: Annotated[Path, BackupArgument], as_json: JsonOption = False) -> None:
-    """Read a backup whole and compare all content with its digests; exit code 1 if anything differs."""
+    """Read a backup whole and compare it with its digests. Exit code 1 if anything differs."""
     with _bar("verifying", as_json) as told:
         found = verified(file, progress=told)
     if as_json:
