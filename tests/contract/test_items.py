@@ -414,6 +414,17 @@ def test_were_settled_tells_what_a_lost_reply_hid(ground: Ground) -> None:
     assert ground.store.items.were_settled([(done.id, done.token), (not_done.id, not_done.token)]) == {done.id}
 
 
+def test_an_earlier_attempt_is_not_taken_for_the_one_whose_reply_was_lost(ground: Ground) -> None:
+    ground.record(thing("a", fate="fail"))
+    first = ground.claim_one()
+    ground.settle(first)
+    ground.advance(seconds=3600)
+    second = ground.claim_one()
+
+    assert ground.store.items.were_settled([(second.id, second.token)]) == set()
+    assert ground.store.items.were_settled([(first.id, first.token)]) == {first.id}
+
+
 def test_at_most_one_journal_row_closes_a_token(ground: Ground) -> None:
     ground.record(thing("a", fate="fail"))
     for _ in range(3):
