@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import threading
 import time
+from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
@@ -26,6 +27,7 @@ from tidings.model.workflow import ANY, Transition, Work, Workflow
 from tidings.process.runner import Runner
 from tidings.process.waker import Waker
 from tidings.process.worker import Lane, Worker
+from tidings.watch.metrics import Metrics
 
 
 class FaultyExecutor:
@@ -685,3 +687,24 @@ async def test_a_lost_reply_is_read_back_and_nothing_is_settled_twice(database_u
             ]
             assert len(tokens) == len(set(tokens))
             assert row.attempts == 0
+
+
+async def test_what_a_lost_reply_hid_is_counted_all_the_same(database_url: str) -> None:
+    """At rest, counters match the journal."""
+    metrics = Metrics("test")
+    async with Engine(database_url, [example.pipeline(fuse=False)]) as engine:
+        record(engine, *(thing(str(n)) for n in range(5)))
+        executor = FaultyExecutor(engine.app.executor)
+        executor.fail_after = [("settle", StoreUnavailable("the line went dead"))]
+        await a_worker(engine, executor=executor, metrics=metrics).until_idle()
+
+        assert executor.fail_after == []
+        lives = [engine.item(row.kind, row.key).life for row in engine.items()]
+        ended = Counter(line.ended for life in lives for line in life if line.kind == "attempt")
+        counted = {
+            sample.labels["outcome"]: int(sample.value)
+            for family in metrics.items.collect()
+            for sample in family.samples
+            if sample.name.endswith("_total")
+        }
+        assert counted == ended == {"advanced": 15}

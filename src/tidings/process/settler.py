@@ -11,7 +11,7 @@ import msgspec
 
 from tidings.model.contracts import Executor, Items
 from tidings.model.errors import StoreUnavailable
-from tidings.model.settlement import Settlement
+from tidings.model.settlement import Settled, Settlement
 from tidings.process.runner import describe
 from tidings.process.waker import Waker
 from tidings.watch.logs import Seldom, event
@@ -104,6 +104,10 @@ class Settler:
                     self._seldom.event("outcome lost", item=batch[0].id, error=describe(error))
                     return
                 batch = [_unwritable(batch[0], error)]
+        self._tell(batch, settled)
+
+    def _tell(self, batch: list[Settlement], settled: Settled) -> None:
+        """Count what was closed, and wake whoever goes on with it."""
         self._report(batch, settled.stale)
         if settled.born:
             self._waker.wake_all()
@@ -114,6 +118,9 @@ class Settler:
         """Return what is still to be settled, and take its leases up again if they ran out while the store was away."""
         try:
             closed = await self._executor.read(self._items.were_settled, [(s.id, s.token) for s in batch])
+            if done := [s for s in batch if s.id in closed]:
+                # How many children were born went down with the reply.
+                self._tell(done, Settled(frozenset(closed), frozenset(), sum(len(s.children) for s in done)))
             batch = [s for s in batch if s.id not in closed]
             await self._executor.write(self._items.regain, [(s.id, s.token) for s in batch], self._grant_seconds)
         except StoreUnavailable:
