@@ -56,7 +56,11 @@ def test_every_shell_block_says_whether_it_is_run() -> None:
     assert {named(page) for page in RUN} >= {"README.md", "docs/tutorial.md", "docs/operations.md"}
 
 
-@pytest.mark.parametrize("page", RUN, ids=named)
+# Pages of dozens of commands are slow; the first page anybody reads is run each time.
+@pytest.mark.parametrize(
+    "page",
+    [pytest.param(page, id=named(page), marks=() if page.name == "README.md" else pytest.mark.slow) for page in RUN],
+)
 def test_commands_of_a_page_run_in_an_empty_folder(page: Path, tmp_path: Path) -> None:
     programs, folder = tmp_path / "bin", tmp_path / "page"
     for made in (programs, folder):
