@@ -244,8 +244,10 @@ class Simulation:
         return beyond if beyond > LEASE_SECONDS else 0.0
 
     async def _settle_down(self) -> None:
-        for _ in range(CALM_ROUNDS_MAX):
+        for number in range(CALM_ROUNDS_MAX):
             await asyncio.sleep(ROUND_SECONDS)
+            if number % 40 == 39:
+                await self._people.resume_all()  # a pause may have been on its way when the faults ended
             wait_ms = self._next_ms()
             if wait_ms is None:
                 return

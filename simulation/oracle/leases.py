@@ -59,19 +59,17 @@ class Leases:
         if not held and item.lease_until is not None and item.lease_token == was.lease_token:
             self.known.break_rule("B1", f"{item} was leased to {item.lease_owner} without a new token")
         if is_same:
-            self._kept(was, item, is_live)
+            self._kept(was, item)
         elif is_live and not kinds & {"attempt", "released", *PEOPLE}:
             self.known.break_rule("B1", f"{item} was taken from {was.lease_owner}, whose lease held, by {kinds}")
         elif item.lease_until is not None and item.lease_token != was.lease_token:
             self._granted(was, item)
 
-    def _kept(self, was: ItemRow, item: ItemRow, is_live: bool) -> None:
-        """A11, B4: while a lease holds, only its end and what waits may change, and an expired one is not prolonged."""
+    def _kept(self, was: ItemRow, item: ItemRow) -> None:
+        """A11: while a lease holds, only its end and what waits may change."""
         names = ("state", "standing", "revision", "accepted_revision", "attempts", "lease_owner", "lost_leases")
         if changed := [name for name in names if getattr(was, name) != getattr(item, name)]:
             self.known.break_rule("A11", f"{item} changed its {changed} under a lease")
-        if was.lease_until != item.lease_until and not is_live and not self.known.slack_ms:
-            self.known.break_rule("B4", f"the lease of {item} was prolonged after its end")
 
     def _granted(self, was: ItemRow, item: ItemRow) -> None:
         """B9: a claim counts an attempt."""

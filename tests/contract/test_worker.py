@@ -603,6 +603,26 @@ async def test_stopping_does_not_wait_for_a_store_that_is_away(database_url: str
             await running
 
 
+async def test_stopping_gives_nothing_back_that_was_done(database_url: str) -> None:
+    """The store is away for the settle and back for the release: what may have been sent is not called unused."""
+    gate = Gate()
+    async with Engine(database_url, [waiting_pipeline(gate.wait)]) as engine:
+        record(engine, job("a"))
+        executor = FaultyExecutor(engine.app.executor)
+        stop = asyncio.Event()
+        running = asyncio.create_task(a_worker(engine, executor=executor).run(stop, grace_seconds=0.5))
+        await until(lambda: gate.inside == ["a"])
+        executor.fail_before = [("settle", StoreUnavailable("the database is away")) for _ in range(99)]
+        gate.open.set()
+        await until(lambda: "settle" in executor.writes)
+        stop.set()
+        async with asyncio.timeout(60):
+            await running
+
+        assert [row.kind for row in engine.item("job", "a").life] == ["born"]
+        assert engine.item("job", "a").item.lease_until is not None
+
+
 class SilentExecutor:
     """A store that never answers: its calls end only when their caller gives up."""
 

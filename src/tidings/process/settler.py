@@ -45,6 +45,7 @@ class Settler:
         self._grant_seconds = grant_seconds
         self._monotonic = monotonic
         self._waiting: asyncio.Queue[Settlement] = asyncio.Queue()
+        self._unsettled: dict[tuple[int, int], Settlement] = {}
         self._seldom = Seldom()
 
     @property
@@ -52,8 +53,14 @@ class Settler:
         """Tell whether attempts wait to be settled."""
         return not self._waiting.empty()
 
+    @property
+    def unsettled(self) -> list[Settlement]:
+        """Return the attempts that were left here and are not written yet."""
+        return list(self._unsettled.values())
+
     def put(self, settlement: Settlement) -> None:
         """Leave an attempt to be settled together with others."""
+        self._unsettled[settlement.id, settlement.token] = settlement
         self._waiting.put_nowait(settlement)
 
     async def run(self) -> None:
@@ -68,7 +75,8 @@ class Settler:
                 self._seldom.event("attempt lost", error=describe(error))
             finally:
                 self._forget(batch)
-                for _ in batch:
+                for settlement in batch:
+                    self._unsettled.pop((settlement.id, settlement.token), None)
                     self._waiting.task_done()
 
     async def finish(self, seconds: float) -> None:

@@ -384,6 +384,9 @@ class Worker:
         """Let attempts under way finish and settle; cancel what does not, and give its leases back."""
         await self._end_within(max(0.0, until - self._monotonic()), self._tasks)
         await self._settler.finish(max(1.0, until - self._monotonic()))
+        # An attempt that was made and could not be written is not given back as unused: a notice may have been posted.
+        # Its lease runs out, which is counted.
+        self._holder.forget(self._settler.unsettled)
         await self._holder.give_back(RELEASE_SECONDS)
 
 
