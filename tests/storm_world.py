@@ -96,7 +96,7 @@ def storm_wiring(url: str, rooms: list[Room], place: tuple[str, int], *, role: s
         database_url=url,
         pipelines=(storm_pipeline(fuse=role == "ahead"),),
         durability="crash-safe",
-        lease_seconds=LEASE_SECONDS,
+        grant_seconds=LEASE_SECONDS,
         turn_seconds=TURN_SECONDS,
         lanes=OWN_LANES.get(role, LANES),
         channels=tuple(ChannelSpec(room.name, room.webhook_url) for room in rooms),
