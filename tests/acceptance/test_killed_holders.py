@@ -32,7 +32,7 @@ PAGE = "<html><head><title>Low water</title></head><body><article>" + "<p>The ti
 
 
 class Site:
-    """A feed and the page of its only entry; both can be told to keep whoever asks waiting."""
+    """A feed and the page of its only entry; both can be told to keep those who ask waiting."""
 
     def __init__(self) -> None:
         self.url = ""

@@ -312,7 +312,7 @@ def test_a_loss_is_taken_back_once_and_only_by_its_holder(ground: Ground) -> Non
     assert ground.item("a").lost_leases == 0
 
 
-def test_a_delivery_whose_lease_was_lost_may_have_been_sent_whoever_survived(open_ground: OpenGround) -> None:
+def test_a_delivery_whose_lease_was_lost_may_have_been_sent_though_its_holder_lives(open_ground: OpenGround) -> None:
     async def send(work: Work, kit: Kit) -> Outcome:
         return Advance()
 

@@ -1,4 +1,4 @@
-"""A process alone with a SQLite file knows that whoever held anything is dead; beside others only time tells."""
+"""A process alone with a SQLite file knows that all who held anything are dead; beside others only time tells."""
 
 from __future__ import annotations
 

@@ -199,7 +199,7 @@ async def _ask(app: App, source: Source, options: dict[str, int]) -> list[RunVie
 
 
 def _why_not(app: App, name: str) -> str:
-    """Say why a source cannot be asked now: it is paused, or somebody else asks it."""
+    """Say why a source cannot be asked now: it is paused, or another process asks it."""
     pipeline = next(p.name for p in app.pipelines.values() for s in p.sources if s.name == name)
     paused = app.store.ledgers.pauses()
     for kind, part in (("source", name), ("pipeline", pipeline)):

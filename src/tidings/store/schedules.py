@@ -81,7 +81,7 @@ class ScheduleStore:
             yield tx.one("beat_schedule", **asked) is not None
 
     def holding(self, source: str) -> Holding | None:
-        """Tell since when somebody asks a source, and until when at least; None where nobody does."""
+        """Tell since when a source is being asked, and until when at least; None where it is not."""
         with self._database.reading() as tx:
             row = tx.one("schedule_holding", source=source)
         return None if row is None else Holding(*row)

@@ -235,7 +235,7 @@ WHERE id = :id AND lease_token = :token AND lease_until > tidings_now()
 RETURNING id;
 
 -- name: regain
--- Whoever sweeps or claims an item bumps the token: a lease with the old one is still its holder's.
+-- Each sweep and claim of an item bumps the token: a lease with the old one is still its holder's.
 -- params: id token lease_ms
 UPDATE items SET lease_until = tidings_now() + :lease_ms
 WHERE id = :id AND lease_token = :token AND lease_until IS NOT NULL
@@ -609,7 +609,7 @@ WHERE source = :source AND (next_at <= tidings_now() OR :force = 1)
 RETURNING lease_token, failures;
 
 -- name: beat_schedule
--- Whoever takes a turn bumps its token: one that ran out and was not taken is still its holder's.
+-- Taking a turn bumps its token: one that ran out and was not taken is still its holder's.
 UPDATE schedules SET lease_until = tidings_now() + :lease_ms
 WHERE source = :source AND lease_token = :token AND lease_until IS NOT NULL RETURNING source;
 
