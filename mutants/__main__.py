@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import random
+import signal
 import sys
 from collections.abc import Sequence
 from datetime import UTC, datetime
@@ -15,6 +16,8 @@ from mutants.tree import FALLBACK_SECONDS, Tested, Tree, a_tree, try_out
 def main() -> int:
     """Run the chosen mutants and print a table; 1 where one is not caught, 2 where nothing could be tried."""
     arguments = _arguments()
+    # Whoever stops us must not leave a server and a copy behind.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     try:
         chosen = choose(load(), arguments.only, arguments.sample, arguments.seed)
         with a_tree() as tree:

