@@ -263,7 +263,10 @@ class Simulation:
         holders = [item.lease_owner for item in restless] + [turn.lease_owner for turn in snapshot.schedules.values()]
         if any(holder in alive for holder in holders):
             return 0  # someone is at it
-        times = [item.lease_until or item.due_at or 0 for item in restless]
+        # Deliveries go in the order they were born: the younger ones look again and again until the first is gone.
+        first = min((item.id for item in restless if item.kind == "delivery"), default=0)
+        moving = [item for item in restless if item.kind != "delivery" or item.id == first]
+        times = [item.lease_until or item.due_at or 0 for item in moving]
         # One who ran ahead and died holds the log until its right is over: for as long as the clock was set back.
         times += [snapshot.aheads.get(row.pipeline, now) for row in snapshot.unmerged]
         for source in self._sources.values():
