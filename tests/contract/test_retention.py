@@ -76,6 +76,23 @@ def test_only_the_newest_are_kept(open_ground: OpenGround) -> None:
     assert ground.store.retention.tidy() == {}
 
 
+def test_a_refused_copy_does_not_take_the_published_one_with_it(open_ground: OpenGround) -> None:
+    ground = open_ground(example.pipeline(), dead_letter_days=1)
+    ground.record(thing("a", "good"), thing("b", fate="die"))
+    ground.work()
+    ground.record(thing("a", "bad", fate="die"))
+    ground.work()
+    days(ground, 2)
+
+    assert ground.store.retention.tidy()["dead letters"] == 1
+    assert ground.store.retention.purge() == 0
+
+    assert (ground.has("a"), ground.has("b")) == (True, False)
+    assert ground.card("a") == b'{"id":"a","text":"good"}'
+    assert ground.store.retention.purge(item=ground.item("a").id) == 1
+    assert ground.card("a") is None
+
+
 def test_what_is_not_at_rest_stays(open_ground: OpenGround) -> None:
     ground = open_ground(keeping(days=1, newest=0))
     fates = ["postpone", "fail", "refuse", "reject", ""]

@@ -114,7 +114,7 @@ def test_reading_the_log_again_brings_nothing_back_that_was_removed(ground: Grou
     ground.work()
     ground.record(thing("a", "second", fate="die"))
     ground.work()
-    ground.store.retention.purge()
+    assert ground.store.retention.purge(item=ground.item("a").id) == 1
 
     ground.store.intake.rewind("example")
     ground.merge()

@@ -20,6 +20,7 @@ from tidings.cli.progress import Meter
 from tidings.cli.shared import ConfigOption, JsonOption, actor, found_item, opened_store
 from tidings.discover.upload import admit_lines, read_lines
 from tidings.model.item import Appended, Rejected
+from tidings.model.views import DeadGroup
 
 PANEL = "Act"
 REJECTED_SHOWN = 20
@@ -142,10 +143,19 @@ def purge(
     _refuse_nothing(item, pipeline, cause, everything, "purge")
     with opened_store(config) as (store, _):
         count = store.desk.purge(item=item, pipeline=pipeline, cause=cause)
+        left = sum(group.count for group in store.desk.dead_letters() if _is_meant(group, pipeline, cause))
+    if item is not None and not count:
+        fail(f"item {item} is no dead letter; `tidings dead list` shows them", 1)
     if as_json:
-        show_json({"purged": count})
-    else:
-        say(f"{count} purged")
+        show_json({"purged": count, "left": 0 if item is not None else left})
+        return
+    say(f"{count} purged")
+    if item is None and left:
+        say(f"{left} left: readers see an earlier copy of each; `tidings dead purge ITEM` takes one away with it")
+
+
+def _is_meant(group: DeadGroup, pipeline: str | None, cause: str | None) -> bool:
+    return pipeline in (None, group.pipeline) and cause in (None, group.cause)
 
 
 def _refuse_nothing(item: int | None, pipeline: str | None, cause: str | None, everything: bool, verb: str) -> None:

@@ -95,6 +95,7 @@ class Connection(HttpToolsProtocol):
         self._reading_due: asyncio.TimerHandle | None = None
         self.address = "unknown"
         self.has_place = False
+        self._has_answered = False
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as uvicorn has it
         """Take a place, or say that there is none."""
@@ -142,6 +143,7 @@ class Connection(HttpToolsProtocol):
         super().on_response_complete()
         if self.has_place and not self.transport.is_closing() and self.cycle.response_complete:
             self._gate.answered(self)
+            self._has_answered = True
             self._wait()
 
     def pause_writing(self) -> None:
@@ -171,7 +173,13 @@ class Connection(HttpToolsProtocol):
         self._headers_due = self.loop.call_later(self._gate.allowance.header_seconds, self._are_late)
 
     def _are_late(self) -> None:
-        if self._is_waiting and not self.transport.is_closing():
+        if not self._is_waiting or self.transport.is_closing():
+            return
+        if self._has_answered and not self._head_bytes:
+            # Kept alive and idle: a client would take whatever we say now for the answer to its next request.
+            self._is_waiting = False
+            self.transport.close()
+        else:
             seconds = self._gate.allowance.header_seconds
             self._refuse(408, f"The request did not arrive within {seconds:g} seconds.", "Send it in one piece.")
 

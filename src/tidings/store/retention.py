@@ -36,6 +36,10 @@ DEAD = (
 )
 
 
+_HIDES_NOTHING = "(i.accepted_revision IS NULL OR i.accepted_revision = i.revision)"
+"""Of a dead letter: no earlier copy was accepted, which readers still see and would lose with it."""
+
+
 class Leaving(NamedTuple):
     """An item that is about to be removed, as it was seen."""
 
@@ -150,7 +154,7 @@ class RetentionStore:
     def _drop_old_dead_letters(self) -> int:
         with self._database.transaction() as tx:
             rows = tx.sql(
-                f"{DEAD} AND i.changed_at < tidings_now() - :age_ms ORDER BY i.id LIMIT :batch",
+                f"{DEAD} AND {_HIDES_NOTHING} AND i.changed_at < tidings_now() - :age_ms ORDER BY i.id LIMIT :batch",
                 {"age_ms": round(self._dead_letter_days * DAY_MS), "batch": BATCH},
             )
             return self.bury(tx, rows, None)
@@ -187,8 +191,11 @@ class RetentionStore:
         return (item.pipeline, item.kind, item.key, item.fingerprint, intake_id, forget_ms)
 
     def purge(self, *, item: int | None = None, pipeline: str | None = None, cause: str | None = None) -> int:
-        """Bury dead letters now: one, those of a cause, or all."""
-        sql = DEAD
+        """Bury dead letters now: one, those of a cause, or all.
+
+        Where readers see an earlier copy, a dead letter goes only by its own number: the item goes with it.
+        """
+        sql = DEAD if item is not None else f"{DEAD} AND {_HIDES_NOTHING}"
         values: dict[str, object] = {}
         for name, value in (("id", item), ("pipeline", pipeline), ("cause", cause)):
             if value is not None:

@@ -125,6 +125,14 @@ async def test_the_next_request_of_a_kept_connection_has_its_own_time() -> None:
         assert b" 408 " in await ended(reader)
 
 
+async def test_an_idle_kept_connection_is_closed_without_a_word() -> None:
+    async with a_site(header_seconds=0.3) as site:
+        reader, _ = await site.connect(REQUEST)
+        assert await status_of(reader) == 200
+        await reader.readuntil(b"hello")
+        assert await ended(reader) == b""
+
+
 async def test_a_body_that_nobody_reads_holds_no_connection_open() -> None:
     async with a_site(header_seconds=0.5) as site:
         reader, writer = await site.connect(b"POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 10000000\r\n\r\n")
