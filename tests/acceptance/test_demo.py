@@ -115,9 +115,9 @@ def test_once_counts_the_same_every_time_and_keeps_nothing_unless_told(tmp_path:
             assert (code, err) == (0, "")
             reports.append(msgspec.json.decode(out))
     assert [report["pipelines"] for report in reports] == [EXPECTED, EXPECTED]
-    assert all(0 < report["seconds"] < 60 for report in reports)
+    assert all(report["seconds"] > 0 for report in reports)
     assert list((tmp_path / "temporary").iterdir()) == []
-    assert sorted(path.name for path in kept.iterdir()) == ["tidings.db", "tidings.toml"]
+    assert sorted(path.name for path in kept.iterdir()) == ["tidings.db", "tidings.db-alive", "tidings.toml"]
 
     config = ("--config", str(kept / "tidings.toml"))
     status = msgspec.json.decode(tidings("status", "--json", *config).out)
