@@ -68,11 +68,12 @@ mutants: $(VENV)/.dev ## undo rules one by one, each must be noticed (SAMPLE=10,
 cuts: $(VENV)/.dev ## cut networks, kill and fill PostgreSQL under real processes; print what each cost (CUTS=few)
 	@TIDINGS_CUTS=$(or $(CUTS),full) $(BIN)/python -m pytest tests/cuts
 
-lint: $(VENV)/.dev ## style, types, layers
+lint: $(VENV)/.dev ## style, types, layers, code that nothing uses
 	@$(BIN)/ruff format --check .
 	@$(BIN)/ruff check .
 	@$(BIN)/mypy
 	@PYTHONPATH=src $(BIN)/lint-imports
+	@$(BIN)/vulture
 
 format: $(VENV)/.dev ## put the code in shape
 	@$(BIN)/ruff format .
@@ -94,7 +95,7 @@ quality: $(VENV)/.dev ## score extraction, sentiment and summaries beside the ba
 	@$(BIN)/python -m quality
 
 lock: $(VENV)/.dev ## pin the newest versions that fit pyproject.toml
-	@for set in "runtime:" "dev:--extra dev --extra notifiers" "peers:--extra dev --extra notifiers --extra peers"; do \
+	@for set in "runtime:" "dev:--extra dev --extra notifiers --extra mirrors" "peers:--extra dev --extra notifiers --extra mirrors --extra peers"; do \
 	  $(BIN)/uv pip compile -q --upgrade --generate-hashes --no-emit-index-url --no-emit-find-links --no-header --no-annotate \
 	    --python-version 3.11 $${set#*:} -o requirements/$${set%%:*}.txt pyproject.toml; done
 

@@ -20,6 +20,7 @@ from typing import Any, cast
 
 import msgspec
 import psycopg
+from tests.support.own_sql import own_sql
 
 from bench import engine_floor
 from bench.machine import Server, postgres
@@ -30,10 +31,10 @@ from tidings.model.workflow import PURE, Transition, Work, Workflow
 from tidings.process.runner import Runner
 from tidings.process.waker import Waker
 from tidings.process.worker import LANES, Worker
-from tidings.store.database import Durability, connect
-from tidings.store.executor import StoreExecutor
-from tidings.store.migrate import migrate
+from tidings.store.db.database import Durability, connect
+from tidings.store.db.executor import StoreExecutor
 from tidings.store.store import Store, open_store
+from tidings.store.upkeep.migrate import migrate
 
 BATCH = LANES[PURE].batch
 QUICK, FULL = 4_000, 20_000
@@ -174,7 +175,7 @@ def _claim_ms(store: Store, more: int, already: int) -> float:
     )
     for first in range(already, already + more, 50_000):
         with store.database.transaction() as tx:
-            tx.sql(insert, {"first": first, "last": min(first + 50_000, already + more) - 1})
+            own_sql(tx, insert, {"first": first, "last": min(first + 50_000, already + more) - 1})
     due = [Finding("bench", "job", f"due {already} {n}", "1", p) for n, p in enumerate(payloads(1_000))]
     store.intake.append("bench", due)
     while store.intake.merge("bench").read:
@@ -202,7 +203,7 @@ def main() -> None:
     asyncio.run(_work(store, {"bench": pipeline(fuse=fuse)}))
     measured = {"seconds": time.perf_counter() - started, "cpu": time.process_time() - cpu}
     with store.database.reading() as tx:
-        assert tx.sql("SELECT DISTINCT state FROM items WHERE lease_until IS NULL", {}) == [("done",)]
+        assert own_sql(tx, "SELECT DISTINCT state FROM items WHERE lease_until IS NULL") == [("done",)]
     store.database.close()
     print(json.dumps(measured), flush=True)
 
@@ -211,7 +212,7 @@ async def _work(store: Store, pipelines: dict[str, Pipeline]) -> None:
     executor = StoreExecutor(store.database)
     worker = Worker(
         items=store.items,
-        intake=store.intake,
+        log=store.intake,
         runner=Runner(pipelines),
         kit=cast(Any, None),
         executor=executor,

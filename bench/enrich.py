@@ -7,8 +7,8 @@ from time import process_time
 from typing import Any
 
 from tidings.model.answers import IssueFacts, RepoFacts
-from tidings.process import enrich_local
-from tidings.process.enrich_local.sentences import split_sentences
+from tidings.process.enrich import local
+from tidings.process.enrich.local.sentences import split_sentences
 
 SENTENCE = "The harbour town number {0} will close plant {1} in June, two years earlier than the council had planned. "
 ARTICLE = "".join(SENTENCE.format(n, n * 7) for n in range(40))
@@ -25,11 +25,11 @@ def run(quick: bool) -> list[dict[str, Any]]:
     article_floor = per_second(lambda: split_sentences(ARTICLE), seconds)
     words_floor = per_second(lambda: HEADLINE.lower().split(), seconds)
     return [
-        row("summaries of 40 sentences", lambda: enrich_local.summarize(ARTICLE), seconds, article_floor),
-        row("sentiments of headlines", lambda: enrich_local.judge_sentiment(HEADLINE), seconds, words_floor),
-        row("sentiments of articles", lambda: enrich_local.judge_sentiment(ARTICLE, HEADLINE), seconds, article_floor),
-        row("repository summaries", lambda: enrich_local.summarize_repo(repo), seconds, article_floor),
-        row("issue analyses", lambda: enrich_local.analyze_issue(issue), seconds, article_floor),
+        row("summaries of 40 sentences", lambda: local.summarize(ARTICLE), seconds, article_floor),
+        row("sentiments of headlines", lambda: local.judge_sentiment(HEADLINE), seconds, words_floor),
+        row("sentiments of articles", lambda: local.judge_sentiment(ARTICLE, HEADLINE), seconds, article_floor),
+        row("repository summaries", lambda: local.summarize_repo(repo), seconds, article_floor),
+        row("issue analyses", lambda: local.analyze_issue(issue), seconds, article_floor),
     ]
 
 

@@ -19,7 +19,7 @@ from typing import TypedDict
 import aiohttp
 
 from tidings.net.client import Web
-from tidings.process.extract import Extractor
+from tidings.process.extract.extractor import ChildExtractor
 
 CONCURRENCY = 50
 PAGE_BYTES = 50_000
@@ -54,7 +54,7 @@ async def _measure(pages: int, extracts: int) -> list[Row]:
             per_host_delay_seconds=0.0,
         )
         bare_extract = _bare_extracts_per_cpu_second(page, extracts)
-        async with web, Extractor(pages_per_child=1_000_000) as extractor:
+        async with web, ChildExtractor(pages_per_child=1_000_000) as extractor:
             await extractor.extract(page, url)
             child = extractor.child_pids()[0]
             fetch = await per_cpu_second(pages, lambda n: web.page(f"{url}?{n}"))

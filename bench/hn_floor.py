@@ -1,6 +1,6 @@
-"""The least that must be done: decode, clean the HTML, insert, index the text, one commit a batch. No workflow.
+"""The least that must be done: decode, clean the HTML, insert, one commit a batch. No workflow.
 
-The search is the same as in tidings: the same tokenizers, the same index settings.
+Neither has full text: the search follows on its own.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ import apsw
 import msgspec
 import psycopg
 
-from tidings.pipelines.hacker_news.cleaning import clean_text, clean_title
-from tidings.pipelines.hacker_news.item import Given
+from tidings.net.sanitizer import safe_html, without_tags
+from tidings.pipelines.hacker_news.body import Given
 
 BATCH = 500
 
@@ -34,17 +34,11 @@ def sqlite(lines: Path, url: str) -> float:
         "CREATE TABLE items (id INTEGER PRIMARY KEY, type TEXT, author TEXT, time INTEGER, score INTEGER,"
         " parent INTEGER, title TEXT, text TEXT, body BLOB)"
     )
-    connection.execute(
-        "CREATE VIRTUAL TABLE words USING fts5 (title, text, tokenize = 'porter unicode61 remove_diacritics 2')"
-    )
     started = time.perf_counter()
     count = 0
     for rows in _batches(lines):
         with connection:
             connection.executemany("INSERT INTO items VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)", rows)
-            connection.executemany(
-                "INSERT INTO words (rowid, title, text) VALUES (?, ?, ?)", [(row[0], row[6], row[7]) for row in rows]
-            )
         count += len(rows)
     seconds = time.perf_counter() - started
     connection.close()
@@ -52,16 +46,12 @@ def sqlite(lines: Path, url: str) -> float:
 
 
 def postgres(lines: Path, url: str) -> float:
-    """Return items a second on PostgreSQL: COPY into a table with a stored tsvector under a GIN index."""
+    """Return items a second on PostgreSQL: COPY into a table."""
     with psycopg.connect(url, autocommit=True) as connection:
         connection.execute("DROP TABLE IF EXISTS bench_floor")
         connection.execute(
             "CREATE TABLE bench_floor (id bigint PRIMARY KEY, type text, author text, time bigint, score bigint,"
-            " parent bigint, title text, text text, body bytea, words tsvector GENERATED ALWAYS AS"
-            " (setweight(to_tsvector('english', title), 'A') || to_tsvector('english', text)) STORED)"
-        )
-        connection.execute(
-            "CREATE INDEX ON bench_floor USING gin (words) WITH (fastupdate = on, gin_pending_list_limit = 8192)"
+            " parent bigint, title text, text text, body bytea)"
         )
         started = time.perf_counter()
         count = 0
@@ -88,6 +78,6 @@ def _batches(lines: Path) -> Iterator[list[Row]]:
 
 
 def _row(item: Given, line: bytes) -> Row:
-    title = clean_title(item.title) if item.title else ""
-    text = clean_text(item.text) if item.text else ""
+    title = without_tags(item.title) if item.title else ""
+    text = safe_html(item.text) if item.text else ""
     return (item.id, item.type, item.by, item.time, item.score, item.parent, title, text, line)

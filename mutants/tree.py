@@ -14,7 +14,7 @@ from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Literal, NamedTuple
 
-from tests.conftest import SERVER, running_postgres
+from tests.support.postgres import SERVER, running_postgres
 
 from mutants.catalog import ROOT, Mutant, mutate
 from mutants.witness import REPORT, SOURCE

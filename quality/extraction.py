@@ -8,7 +8,7 @@ import re
 from quality.data import pages
 from quality.score import shingles
 from quality.table import Row, timed
-from tidings.process.extract_page import extract_page
+from tidings.process.extract.page import extract_page
 
 CHARS_MAX = 10_240
 REACH = 0.95

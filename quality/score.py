@@ -10,7 +10,7 @@ from statistics import fmean
 
 from rouge_score import rouge_scorer
 
-from tidings.process.enrich_local.sentences import split_sentences
+from tidings.process.enrich.local.sentences import split_sentences
 
 LABELS = ("positive", "neutral", "negative")
 SHINGLE_WORDS = 4

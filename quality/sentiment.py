@@ -10,7 +10,7 @@ from vaderSentiment.vaderSentiment import SentimentIntensityAnalyzer
 from quality.data import FOLDER, own_rows, rows
 from quality.score import labels
 from quality.table import Row, timed
-from tidings.process.enrich_local import judge_sentiment
+from tidings.process.enrich.local import judge_sentiment
 
 FLIPS_MAX = 0.04
 MS_MAX = 0.2

@@ -7,8 +7,8 @@ from statistics import fmean
 from quality.data import own_rows, rows
 from quality.score import rouge_lsum
 from quality.table import Row, timed
-from tidings.process.enrich_local import summarize
-from tidings.process.enrich_local.sentences import split_sentences
+from tidings.process.enrich.local import summarize
+from tidings.process.enrich.local.sentences import split_sentences
 
 BELOW_LEAD_MAX = 1.0
 ABOVE_LEAD_MIN = 5.0

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any
 
 from simulation.faults import Faults
 from tidings.model.errors import StoreUnavailable
-from tidings.store.database import Batch, Database, Tx
+from tidings.store.db.database import Database, Tx
+from tidings.store.db.statements import Migration
 
 
 class Died(BaseException):
@@ -30,6 +30,9 @@ class FaultyDatabase:
         self.real = real
         self._before = before
         self.dialect = real.dialect
+        self.has_one_writer = real.has_one_writer
+        self.carries_hints = real.carries_hints
+        self.file = real.file
         self._faults = faults
         self._on_commit = on_commit
         self._die = die
@@ -72,13 +75,13 @@ class FaultyDatabase:
         with self.real.reading() as tx:
             yield tx
 
-    def prepare(self, name: str, /, rows: Sequence[Sequence[Any]], *, is_fresh: bool = False) -> Batch:
-        """Make rows ready."""
-        return self.real.prepare(name, rows, is_fresh=is_fresh)
-
-    def lock(self, tx: Tx, name: str) -> None:
+    def lock(self, tx: Tx, name: str, *, is_shared: bool = False) -> None:
         """Hold a named lock."""
-        self.real.lock(tx, name)
+        self.real.lock(tx, name, is_shared=is_shared)
+
+    def migrations(self) -> list[Migration]:
+        """Return the schema's migrations."""
+        return self.real.migrations()
 
     def move_clock(self, offset_ms: int) -> None:
         """Set how far the clock is moved."""

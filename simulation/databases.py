@@ -6,10 +6,12 @@ import shutil
 import tempfile
 from pathlib import Path
 
+from tests.support.own_sql import own_sql
+
 from simulation.clock import VirtualClock
-from tidings.store.database import Database, connect
-from tidings.store.migrate import migrate
-from tidings.store.sqlite import SqliteDatabase
+from tidings.store.db.database import Database, connect
+from tidings.store.db.sqlite import SqliteDatabase
+from tidings.store.upkeep.migrate import migrate
 
 MEMORY = Path("/dev/shm")
 """A file there costs no disk."""
@@ -52,7 +54,7 @@ class PostgresFactory:
         """Return the emptied database."""
         database = connect(self._url, durability="crash-safe")
         with database.transaction() as tx:
-            names = [row[0] for row in tx.sql("SELECT tablename FROM pg_tables WHERE schemaname = 'public'", {})]
+            names = [row[0] for row in own_sql(tx, "SELECT tablename FROM pg_tables WHERE schemaname = 'public'")]
             emptied = ", ".join(name for name in names if name not in ("meta", "migrations"))
-            tx.sql(f"TRUNCATE {emptied} RESTART IDENTITY", {})
+            own_sql(tx, f"TRUNCATE {emptied} RESTART IDENTITY", {})
         return database

@@ -15,7 +15,7 @@ from simulation.process import Process
 from simulation.world import ListSource
 from tidings.model.errors import BadInput, StoreUnavailable
 from tidings.model.item import LOW, NORMAL, Appended, Finding
-from tidings.pipelines.hacker_news.admit import admit
+from tidings.pipelines.hacker_news.upload import admit
 
 TRIES_MAX = 6
 FIRST_STORY = 1_000
@@ -100,16 +100,20 @@ class People:
             await write(store.operations.transition, item.id, name, actor="operator", reason="by hand")
         elif what == "replay" and item is not None:
             await write(
-                store.desk.replay, item.pipeline, state=None, query=None, actor="operator", dry_run=False, item=item.id
+                store.operations.replay,
+                item.pipeline,
+                state=None,
+                query=None,
+                actor="operator",
+                dry_run=False,
+                item=item.id,
             )
         elif what == "revive":
-            await write(store.desk.revive, actor="operator")
+            await write(store.operations.revive, actor="operator")
         elif what == "purge":
-            await write(store.desk.purge)
+            await write(store.retention.purge)
         elif what in ("pause", "resume"):
-            await (
-                write(store.ledgers.pause, part, "why not") if what == "pause" else write(store.ledgers.resume, part)
-            )
+            await (write(store.pauses.pause, part, "why not") if what == "pause" else write(store.pauses.resume, part))
         elif what == "check now":
             await write(store.schedules.check_now, f"{PAGES}.list")
         elif what == "tidy":
@@ -124,14 +128,14 @@ class People:
 
     async def resume_all(self) -> None:
         """Start every part that is paused again."""
-        for part in await self._desk.executor.read(self._desk.store.ledgers.pauses):
-            await self._desk.executor.write(self._desk.store.ledgers.resume, part)
+        for part in await self._desk.executor.read(self._desk.store.pauses.reasons):
+            await self._desk.executor.write(self._desk.store.pauses.resume, part)
         for source in self._sources.values():
             await self._desk.executor.write(self._desk.store.schedules.check_now, source.name)
 
     async def revive_all(self) -> None:
         """Bring the dead letters back."""
-        await self._desk.executor.write(self._desk.store.desk.revive, actor="operator")
+        await self._desk.executor.write(self._desk.store.operations.revive, actor="operator")
 
     async def _patiently(self, what: str, call: Callable[[], Awaitable[Any]]) -> None:
         for number in range(TRIES_MAX):

@@ -140,12 +140,16 @@ def may_retry(work: Work) -> Verdict:
 
 def present_note(key: str, body: Thing) -> Presentation:
     """Show a note."""
-    return Presentation("notes", key, Card(key, body.mark, body.marks), sort=body.mark, document=_document(body))
+    return Presentation(
+        "notes", key, Card(key, body.mark, body.marks), sort=body.mark, document=lambda: _document(body)
+    )
 
 
 def present_page(key: str, body: Thing) -> Presentation:
     """Show a page."""
-    return Presentation("pages", key, Card(key, body.mark, body.marks), sort=body.not_before, document=_document(body))
+    return Presentation(
+        "pages", key, Card(key, body.mark, body.marks), sort=body.not_before, document=lambda: _document(body)
+    )
 
 
 def present_part(key: str, body: Thing) -> Presentation:

@@ -16,7 +16,6 @@ from simulation.history import Trace
 from simulation.loop import OWNER
 from simulation.pipelines import CHANNEL
 from simulation.world import Room, World
-from tidings.app import Loop, run_loops
 from tidings.discover.poller import Poller
 from tidings.model.contracts import Kit
 from tidings.model.item import Appended, Finding, Lease
@@ -24,15 +23,15 @@ from tidings.model.pipeline import Pipeline
 from tidings.model.publication import Notice, Route
 from tidings.model.settlement import Merged, Settled, Swept
 from tidings.model.workflow import PURE, Work
+from tidings.process.loops import Loop, run_loops
 from tidings.process.runner import Runner
 from tidings.process.sweeper import Sweeper
 from tidings.process.waker import Waker
 from tidings.process.worker import Lane, Worker
 from tidings.publish.deliveries import deliveries_for, with_deliveries
 from tidings.publish.sending import Channel, Sender
-from tidings.store.ledgers import AsyncLedger, Ledgers
+from tidings.store.ledger import StoreLedger
 from tidings.store.store import open_store
-from tidings.wiring import Nothing
 
 LEASE_SECONDS = 20.0
 GRACE_SECONDS = 8.0
@@ -86,8 +85,8 @@ class Process:
         ground, monotonic = self._ground, asyncio.get_running_loop().time
         self.executor = InlineExecutor(self, ground.faults, self._replied)
         self.waker = Waker()
-        ledger = AsyncLedger(Ledgers(ground.database), self.executor)
-        nothing: Any = Nothing()
+        ledger = StoreLedger(ground.database, self.executor)
+        nothing: Any = object()  # No pipeline here fetches, extracts or asks for a judgment.
         self._kit = Kit(nothing, nothing, nothing, ledger, ground.clock)
         sender = self._sender(ledger, monotonic)
         self.pipelines = {p.name: with_deliveries(p, sender) if p.announce else p for p in ground.pipelines}
@@ -109,7 +108,7 @@ class Process:
         if (told := _brief(reply)) is not None:
             self._ground.trace.add(self.name, f"{call} {told}")
 
-    def _sender(self, ledger: AsyncLedger, monotonic: Callable[[], float]) -> Sender:
+    def _sender(self, ledger: StoreLedger, monotonic: Callable[[], float]) -> Sender:
         async def pause(name: str, reason: str) -> None:
             await ledger.pause(f"channel:{name}", reason)
 
@@ -117,10 +116,10 @@ class Process:
             return f"channel:{name}" in await ledger.pauses()
 
         async def ahead(work: Work) -> int:
-            return await self.executor.read(self.store.items.deliveries_ahead, work.body.channel, work.item_id)
+            return await self.executor.read(self.store.items.deliveries_before, work.body.channel, work.item_id)
 
         async def closed_for_ms(rate: str) -> int:
-            return (await self.executor.read(self.store.ledgers.limiter, rate))[1]
+            return (await self.executor.read(self.store.limiters.usage, rate)).closed_for_ms
 
         channel = Channel(CHANNEL, Room(self._ground.world, self.refuse_dead), limit=30, hold_seconds=80)
         return Sender(
@@ -157,7 +156,7 @@ class Process:
     def _worker(self) -> Worker:
         return Worker(
             items=self.store.items,
-            intake=self.store.intake,
+            log=self.store.intake,
             runner=self.runner,
             kit=self._kit,
             executor=self.executor,
@@ -166,7 +165,7 @@ class Process:
             waker=self.waker,
             lanes=LANES,
             lease_seconds=LEASE_SECONDS,
-            paused=self.store.ledgers.pauses,
+            paused=self.store.pauses.reasons,
             record=self.store.alerts.put_samples,
             poll_seconds=POLL_SECONDS,
             monotonic=asyncio.get_running_loop().time,
@@ -180,7 +179,7 @@ class Process:
             executor=self.executor,
             kit=self._kit,
             owner=self.owner,
-            now_ms=self.store.ledgers.now_ms,
+            now_ms=self.store.now_ms,
             rng=self._ground.rng,
             poll_seconds=POLL_SECONDS,
         )

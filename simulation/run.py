@@ -24,10 +24,11 @@ from simulation.plan import PROCESSES, SECONDS, Event, Plan, draw
 from simulation.process import LEASE_SECONDS, Ground, Process
 from simulation.world import ListSource, World
 from tidings.model.pipeline import Pipeline
-from tidings.pipelines.hacker_news.presentation import ITEMS, present
+from tidings.model.publication import DELIVERY
+from tidings.pipelines.hacker_news.cards import ITEMS, present
 from tidings.pipelines.hacker_news.workflow import workflow as hacker_news
-from tidings.store.database import Database
-from tidings.store.rebuild import Rebuilder
+from tidings.store.db.database import Database
+from tidings.store.upkeep.rebuild import Rebuilder
 
 CALM_ROUNDS_MAX = 800
 ROUND_SECONDS = 0.3
@@ -225,7 +226,7 @@ class Simulation:
             await self._people.tidy()
 
     def _check_counts(self) -> None:
-        views = self._desk.store.desk.status().pipelines
+        views = self._desk.store.status_views.status().pipelines
         counted = {
             (name, kind, state): count
             for name, view in views.items()
@@ -238,7 +239,7 @@ class Simulation:
     def _set_back_seconds(self) -> float:
         """Return how far rights reach beyond their length: where the clock was set back, it has to come forward."""
         snapshot = self.oracle.now
-        rights = [item.lease_until or 0 for item in snapshot.items.values()] + list(snapshot.aheads.values())
+        rights = [item.lease_until or 0 for item in snapshot.items.values()] + list(snapshot.reservations.values())
         rights += [schedule.lease_until or 0 for schedule in snapshot.schedules.values()]
         beyond = max(rights, default=0) / 1000 - self._clock.now_ms() / 1000
         return beyond if beyond > LEASE_SECONDS else 0.0
@@ -264,11 +265,12 @@ class Simulation:
         if any(holder in alive for holder in holders):
             return 0  # someone is at it
         # Deliveries go in the order they were born: the younger ones look again and again until the first is gone.
-        first = min((item.id for item in restless if item.kind == "delivery"), default=0)
-        moving = [item for item in restless if item.kind != "delivery" or item.id == first]
+        first = min((item.id for item in restless if item.kind == DELIVERY), default=0)
+        moving = [item for item in restless if item.kind != DELIVERY or item.id == first]
         times = [item.lease_until or item.due_at or 0 for item in moving]
-        # One who ran ahead and died holds the log until its right is over: for as long as the clock was set back.
-        times += [snapshot.aheads.get(row.pipeline, now) for row in snapshot.unmerged]
+        # A worker that reserved a stretch of the log and died holds the log until its reservation is over: for as long
+        # as the clock was set back.
+        times += [snapshot.reservations.get(row.pipeline, now) for row in snapshot.unmerged]
         for source in self._sources.values():
             if self.oracle.known.passed.get(source.name, 0) < len(source.entries):
                 schedule = snapshot.schedules[source.name]

@@ -70,12 +70,10 @@ class World:
         heard = self.heard.setdefault(delivery, Heard(title))
         heard.requests += 1
         self.trace.add("world", f"told {delivery} ({title}), request {heard.requests}")
-        heard.under_way += 1
         await self._take_time()
         outcome = self._outcome()
         heard.accepted += outcome in ("done", "done unheard")
         heard.unknown += outcome in ("done unheard", "unheard")
-        heard.under_way -= 1
         return _reply(outcome, heard)
 
     def _outcome(self) -> str:
@@ -93,8 +91,6 @@ class Heard:
     accepted: int = 0
     unknown: int = 0
     """Requests whose outcome the sender could not know."""
-    under_way: int = 0
-    """Requests that were begun and never ended: the sender died, or gave up waiting."""
 
 
 def _reply(outcome: str, heard: Heard) -> Receipt:

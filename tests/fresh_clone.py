@@ -1,29 +1,29 @@
-"""Do exactly what a newcomer does: clone, `make run`, look, Ctrl-C, `make test`. Run by `.ci/run`, with any python3.
+"""Do exactly what a newcomer does: clone, `make run`, look, Ctrl-C, `make test`.
 
-The clone lies in an empty folder and `make` gets an environment with nothing in it but a path, a home, and how this
-machine reaches the package registry. Of the tests only a few are run: the whole suite has run in the checkout already.
+`.ci/run` runs it with any python3: `python3 -m tests.fresh_clone`. The clone lies in an empty folder and `make` gets an
+environment with nothing in it but a path, a home, and how this machine reaches the package registry. Of the tests only
+a few are run: the whole suite has run in the checkout already.
 """
 
 from __future__ import annotations
 
 import json
 import os
-import re
 import signal
-import socket
 import subprocess
 import sys
 import tempfile
-import threading
 import time
 import urllib.error
 import urllib.request
+from collections.abc import Callable
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parents[1]
-REGISTRY = re.compile(r"(PIP_|SSL_)\w+|REQUESTS_CA_BUNDLE|\w+_proxy|\w+_PROXY")
+from tests.support.environment import ROOT, clean_environment, package_registry
+from tests.support.processes import free_port
+from tests.support.waiting import wait_until
+
 SET_UP_SECONDS, FILLED_SECONDS, STOP_SECONDS = 420, 15, 40
-PATIENCE = threading.Event()
 A_FEW_TESTS = "tests/unit/model tests/contract/test_engine_smoke.py"
 
 
@@ -31,23 +31,14 @@ def main() -> None:
     """Follow the README; end with an error where it does not hold."""
     with tempfile.TemporaryDirectory(prefix="newcomer-") as folder:
         clone, temporary = Path(folder, "tidings"), Path(folder, "tmp")
-        temporary.mkdir()
         subprocess.run(["git", "clone", "--quiet", str(ROOT), str(clone)], check=True)
-        environment = clean_environment(Path(folder), temporary)
+        environment = clean_environment(temporary, HOME=folder, **package_registry())
+        del environment["PYTHONPATH"]
         run(clone, temporary, environment)
         started = time.monotonic()
         few = {**environment, "PYTEST_ADDOPTS": A_FEW_TESTS}
         subprocess.run(["make", "--silent", "test"], cwd=clone, env=few, check=True, timeout=SET_UP_SECONDS)
         say(f"make test, set-up included and a few tests only: {time.monotonic() - started:.0f} s")
-
-
-def clean_environment(home: Path, temporary: Path) -> dict[str, str]:
-    """Return the least a command needs here."""
-    kept = {name: value for name, value in os.environ.items() if REGISTRY.fullmatch(name)}
-    pip = Path.home() / ".config" / "pip" / "pip.conf"
-    if pip.exists():
-        kept.setdefault("PIP_CONFIG_FILE", str(pip))
-    return {**kept, "PATH": os.environ["PATH"], "HOME": str(home), "TMPDIR": str(temporary), "PYTHONUNBUFFERED": "1"}
 
 
 def run(clone: Path, temporary: Path, environment: dict[str, str]) -> None:
@@ -70,13 +61,6 @@ def run(clone: Path, temporary: Path, environment: dict[str, str]) -> None:
             os.killpg(making.pid, signal.SIGKILL)
 
 
-def free_port() -> int:
-    """Return a port nobody listens on."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
-
-
 def is_filled(port: int) -> bool:
     """Tell whether the dashboard answers and every pipeline has published something."""
     try:
@@ -87,13 +71,15 @@ def is_filled(port: int) -> bool:
     return all(part["states"].get("published", 0) + part["states"].get("completed", 0) >= 20 for part in pipelines)
 
 
-def wait(is_so, making: subprocess.Popen[bytes] | None, log: Path, seconds: float) -> None:
-    """Wait for a condition; say what the newcomer saw if it does not come."""
-    end = time.monotonic() + seconds
-    while not is_so():
-        if time.monotonic() > end or (making is not None and making.poll() is not None):
-            sys.exit(f"the README does not hold. What was printed:\n{log.read_text()}")
-        PATIENCE.wait(0.2)
+def wait(holds: Callable[[], bool], making: subprocess.Popen[bytes] | None, log: Path, seconds: float) -> None:
+    """Wait for a condition; say what the newcomer saw if it does not come, or as soon as `make` has ended."""
+
+    def holds_or_ended() -> bool:
+        return holds() or (making is not None and making.poll() is not None)
+
+    wait_until(holds_or_ended, seconds=seconds, missing=lambda: f"what the README promises:\n{log.read_text()}")
+    if not holds():
+        sys.exit(f"the README does not hold. What was printed:\n{log.read_text()}")
 
 
 def say(text: str) -> None:

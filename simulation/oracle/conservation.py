@@ -7,9 +7,10 @@ import msgspec
 from simulation.oracle.knowledge import Answer, Knowledge, marks_of
 from simulation.oracle.snapshot import ItemRow, Snapshot
 from tidings.model.item import Finding
+from tidings.model.publication import DELIVERY
 
 AT_REST = ("done", "rejected", "waits", "dead")
-BORN_IN_SETTLES = ("part", "delivery")
+BORN_IN_SETTLES = ("part", DELIVERY)
 
 
 def check(known: Knowledge, before: Snapshot, now: Snapshot) -> None:
@@ -55,7 +56,7 @@ def _vanished(known: Knowledge, before: Snapshot, now: Snapshot, item: ItemRow) 
     if item.name not in now.tombstones and item.name not in now.names:
         known.break_rule("A7", f"{item} left no tombstone")
     prefix = f"room/{item.kind}/{item.key}/"
-    deliveries = [i for i in now.items.values() if i.kind == "delivery" and i.key.startswith(prefix)]
+    deliveries = [i for i in now.items.values() if i.kind == DELIVERY and i.key.startswith(prefix)]
     if any(delivery.standing in ("open", "parked") for delivery in deliveries):
         known.break_rule("A7", f"{item} was removed before it was announced")
     for body in before.bodies.get(item.id, {}).values():

@@ -9,8 +9,7 @@ from simulation.oracle.leases import Leases
 from simulation.oracle.snapshot import ItemRow, Snapshot
 from simulation.pipelines import CHANNEL, PAGE, PAGES, PART, Thing, part_keys
 from simulation.world import World
-
-DELIVERY = "delivery"
+from tidings.model.publication import DELIVERY
 
 
 @dataclass
@@ -57,11 +56,11 @@ class Deliveries:
     def sending(self, delivery: str, owner: str, now: Snapshot, at: float, lease_seconds: float) -> None:
         """D1, D4, B4: a request leaves only under a live lease of who sends it, and never once it is settled."""
         item = now.items.get(self.items.get(delivery, 0))
-        if item is None or item.state == "sent":
+        has_jumped = item is not None and self.leases.has_jumped(item.id, owner, at)
+        if item is None or (item.state == "sent" and not has_jumped):
             self.known.break_rule("D4", f"{delivery} was sent again: {item} is {item and item.state}")
             return
         holder, granted = self.leases.grants.get(item.id, ("", float("-inf")))
-        has_jumped = any(granted <= jump <= at for jump in self.known.jumps)
         if not has_jumped and (holder != owner or item.lease_until is None or at > granted + lease_seconds):
             self.known.break_rule(
                 "B4",

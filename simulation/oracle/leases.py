@@ -21,6 +21,8 @@ class Leases:
     tokens: dict[int, int] = field(default_factory=dict)
     grants: dict[int, tuple[str, float]] = field(default_factory=dict)
     """Who holds an item, and when by the loop's time its lease was last granted or prolonged."""
+    last_grants: dict[tuple[int, str], float] = field(default_factory=dict)
+    """The same for each owner an item had."""
 
     def check(self, before: Snapshot, now: Snapshot, at: float) -> None:
         """Compare two snapshots of neighboring commits."""
@@ -34,11 +36,18 @@ class Leases:
                 if was is not None:
                     self._moved(was, item, rows, now)
                 if item.lease_until is not None and (was is None or item.lease_until != was.lease_until):
-                    self.grants[item.id] = (item.lease_owner or "", at)
+                    owner = item.lease_owner or ""
+                    self.grants[item.id] = (owner, at)
+                    self.last_grants[item.id, owner] = at
             if was is not None:
                 self._bodies(was, item, rows, before, now)
             for row in rows:
                 self._row(was, row, now)
+
+    def has_jumped(self, item: int, owner: str, at: float) -> bool:
+        """Tell whether the clock jumped since an owner was granted an item: its lease then ended too early or late."""
+        granted = self.last_grants.get((item, owner), float("inf"))
+        return any(granted <= jump <= at for jump in self.known.jumps)
 
     def _token(self, item: ItemRow) -> None:
         """B2: tokens only grow."""
@@ -66,9 +75,16 @@ class Leases:
             self._granted(was, item)
 
     def _kept(self, was: ItemRow, item: ItemRow) -> None:
-        """A11: while a lease holds, only its end and what waits may change."""
-        names = ("state", "standing", "revision", "accepted_revision", "attempts", "lease_owner", "lost_leases")
-        if changed := [name for name in names if getattr(was, name) != getattr(item, name)]:
+        """A11: while a lease holds, only its end, what waits, and a loss that was none may change.
+
+        A worker that could not reach the store for a while comes back and takes its counted loss off the item, which
+        somebody else holds by then. That can only keep the item from being buried as poison.
+        """
+        names = ("state", "standing", "revision", "accepted_revision", "attempts", "lease_owner")
+        changed = [name for name in names if getattr(was, name) != getattr(item, name)]
+        if item.lost_leases not in (was.lost_leases, was.lost_leases - 1):
+            changed.append("lost_leases")
+        if changed:
             self.known.break_rule("A11", f"{item} changed its {changed} under a lease")
 
     def _granted(self, was: ItemRow, item: ItemRow) -> None:

@@ -13,11 +13,12 @@ from simulation.oracle.knowledge import Answer, Knowledge, Violation, decoded
 from simulation.oracle.leases import Leases
 from simulation.oracle.lives import Lives
 from simulation.oracle.snapshot import ItemRow, Snapshot, take
+from simulation.oracle.stream import StreamReader
 from simulation.pipelines import NOTE, PAGE
 from simulation.world import ListSource, World
 from tidings.model.item import Appended, Finding
 from tidings.model.workflow import Workflow
-from tidings.store.database import Database
+from tidings.store.db.database import Database
 
 HEALTHY = ("", "fail", "break", "postpone")
 """Fates that end well once faults have ended."""
@@ -44,6 +45,7 @@ class Oracle:
         self._leases = Leases(self.known)
         self._lives = Lives(self.known)
         self._deliveries = Deliveries(self.known, self._leases, world)
+        self._stream = StreamReader(self.known, database)
         self.now = Snapshot()
         self.commits = 0
         self.broken = asyncio.Event()
@@ -66,6 +68,7 @@ class Oracle:
         self._deliveries.check(before, now)
         self._deliveries.check_heard()
         readers.check(self.known, before, now)
+        self._stream.check(before, now)
         self._tell()
 
     def _tell(self) -> None:

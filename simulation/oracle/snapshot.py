@@ -5,7 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from tidings.store.database import Database, Tx
+from tests.support.own_sql import own_sql
+
+from tidings.store.db.database import Database, Tx
 
 Name = tuple[str, str, str]
 """Pipeline, kind, key."""
@@ -123,8 +125,8 @@ class Snapshot:
     checkpoints: dict[str, int] = field(default_factory=dict)
     cursors: dict[str, tuple[str | None, str | None]] = field(default_factory=dict)
     schedules: dict[str, Schedule] = field(default_factory=dict)
-    aheads: dict[str, int] = field(default_factory=dict)
-    """Until when each pipeline's log is held by one who runs ahead."""
+    reservations: dict[str, int] = field(default_factory=dict)
+    """Until when each pipeline's log is reserved."""
     cards: dict[int, Card] = field(default_factory=dict)
     budgets: list[Budget] = field(default_factory=list)
     unmerged: list[LogRow] = field(default_factory=list)
@@ -153,9 +155,9 @@ def take(database: Database, before: Snapshot, now_ms: int) -> Snapshot:
     """Read everything; `before` tells what is new."""
     with database.reading() as tx:
         found = Snapshot(now_ms)
-        found.items = {row[0]: ItemRow(*row) for row in tx.sql(_ITEMS, {})}
+        found.items = {row[0]: ItemRow(*row) for row in own_sql(tx, _ITEMS)}
         found.names = {item.name: item for item in found.items.values()}
-        for item, revision, body in tx.sql("SELECT item, revision, body FROM bodies", {}):
+        for item, revision, body in own_sql(tx, "SELECT item, revision, body FROM bodies"):
             found.bodies.setdefault(item, {})[revision] = bytes(body)
         _read_log(tx, found, before)
         _read_rest(tx, found, before)
@@ -163,12 +165,12 @@ def take(database: Database, before: Snapshot, now_ms: int) -> Snapshot:
 
 
 def _read_log(tx: Tx, found: Snapshot, before: Snapshot) -> None:
-    checkpoints: list[Any] = tx.sql("SELECT pipeline, checkpoint FROM checkpoints", {})
+    checkpoints: list[Any] = own_sql(tx, "SELECT pipeline, checkpoint FROM checkpoints")
     found.checkpoints = dict(checkpoints)
-    aheads: list[Any] = tx.sql("SELECT pipeline, max(until) FROM aheads GROUP BY pipeline", {})
-    found.aheads = dict(aheads)
+    reservations: list[Any] = own_sql(tx, "SELECT pipeline, max(until) FROM reservations GROUP BY pipeline")
+    found.reservations = dict(reservations)
     low = min(found.checkpoints.values(), default=0) if len(checkpoints) > 1 else 0
-    for row in tx.sql(f"{_LOG} WHERE id > :low ORDER BY id", {"low": min(low, before.last_log)}):
+    for row in own_sql(tx, f"{_LOG} WHERE id > :low ORDER BY id", {"low": min(low, before.last_log)}):
         logged = LogRow(*row)._replace(payload=bytes(row[5]))
         if logged.id > found.checkpoints.get(logged.pipeline, 0):
             found.unmerged.append(logged)
@@ -178,13 +180,15 @@ def _read_log(tx: Tx, found: Snapshot, before: Snapshot) -> None:
 
 
 def _read_rest(tx: Tx, found: Snapshot, before: Snapshot) -> None:
-    for pipeline, kind, key, *rest in tx.sql("SELECT pipeline, kind, key, fingerprint, forget_at FROM tombstones", {}):
+    for pipeline, kind, key, *rest in own_sql(
+        tx, "SELECT pipeline, kind, key, fingerprint, forget_at FROM tombstones", {}
+    ):
         found.tombstones[pipeline, kind, key] = Tombstone(*rest)
-    found.cursors = {source: (at, mark) for source, at, mark in tx.sql("SELECT source, cursor, mark FROM cursors", {})}
-    for source, *times in tx.sql("SELECT source, next_at, lease_owner, lease_until FROM schedules", {}):
+    found.cursors = {source: (at, mark) for source, at, mark in own_sql(tx, "SELECT source, cursor, mark FROM cursors")}
+    for source, *times in own_sql(tx, "SELECT source, next_at, lease_owner, lease_until FROM schedules"):
         found.schedules[source] = Schedule(*times)
-    found.cards = {row[0]: Card(*row)._replace(value=bytes(row[6])) for row in tx.sql(_CARDS, {})}
-    found.budgets = [Budget(*row) for row in tx.sql("SELECT name, day, spent, reserved FROM budgets", {})]
-    rows = tx.sql(_JOURNAL, {"after": before.last_journal})
+    found.cards = {row[0]: Card(*row)._replace(value=bytes(row[6])) for row in own_sql(tx, _CARDS)}
+    found.budgets = [Budget(*row) for row in own_sql(tx, "SELECT name, day, spent, reserved FROM budgets")]
+    rows = own_sql(tx, _JOURNAL, {"after": before.last_journal})
     found.new_journal = [JournalRow(*row) for row in rows]
     found.last_journal = rows[-1][0] if rows else before.last_journal

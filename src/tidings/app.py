@@ -1,57 +1,61 @@
-"""Puts the parts together; the only place that picks them."""
+"""Puts the parts together: the only place that picks them, and nothing else is done here."""
 
 from __future__ import annotations
 
-import asyncio
-import contextlib
-import gc
 import logging
 import secrets
-import shutil
-from collections.abc import Callable, Coroutine
-from contextlib import AsyncExitStack
-from pathlib import Path
+from collections.abc import AsyncIterator, Iterator, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
+from functools import cached_property
+from io import BytesIO
 from types import TracebackType
 from typing import Any
 
 from tidings import __version__
+from tidings.config import notifier_modules
 from tidings.discover.poller import Poller
-from tidings.model.contracts import Kit
-from tidings.model.errors import StoreUnavailable
+from tidings.discover.upload import read_lines
+from tidings.follow.follower import FollowLoop, Note
+from tidings.follow.search.follower import SearchFollower
+from tidings.follow.search.index import SearchIndex
+from tidings.mirroring import opened_mirror
+from tidings.model.changes import Follower
+from tidings.model.clock import Clock, SystemClock
+from tidings.model.contracts import Kit, Ledger
+from tidings.model.errors import Misconfigured
+from tidings.model.outcome import Outcome
 from tidings.model.pipeline import Pipeline
-from tidings.model.workflow import Work
+from tidings.model.workflow import Processor, Work
+from tidings.net.cache import LedgerCache
 from tidings.net.client import Web
-from tidings.process.enrich import Enricher
-from tidings.process.enrich_endpoint import Endpoint
-from tidings.process.extract import Extractor
+from tidings.process.enrich.endpoint import Endpoint
+from tidings.process.enrich.enricher import MeteredEnricher
+from tidings.process.extract.extractor import ChildExtractor
+from tidings.process.loops import Loop
+from tidings.process.memory_ledger import MemoryLedger
 from tidings.process.runner import Runner
 from tidings.process.sweeper import Sweeper
 from tidings.process.waker import Waker
 from tidings.process.worker import Worker
-from tidings.publish.apprise import Apprise
 from tidings.publish.deliveries import delivering, with_deliveries
-from tidings.publish.discord import Discord
 from tidings.publish.sending import Channel, Sender
-from tidings.store.database import Database, connect
-from tidings.store.executor import StoreExecutor
-from tidings.store.ledgers import AsyncLedger, Ledgers, StoreClock
-from tidings.store.migrate import migrate
-from tidings.store.presence import present
+from tidings.serve.backend import Backend
+from tidings.store.db.database import Database, connect
+from tidings.store.db.executor import StoreExecutor
+from tidings.store.db.hints import Hints
+from tidings.store.db.presence import present
+from tidings.store.ledger import StoreLedger
 from tidings.store.store import Store, open_store
-from tidings.watch.alerts import AlertLoop, Facts
+from tidings.store.upkeep.health import DatabaseHealth
+from tidings.store.upkeep.migrate import migrate
+from tidings.watch.alerts import AlertLoop
 from tidings.watch.logs import event, hide
-from tidings.watch.memory import trim_memory
 from tidings.watch.metrics import Metrics
-from tidings.wiring import ChannelSpec, Nothing, Wiring, check_routes, discord_hosts
-
-HINT_SECONDS = 0.25
-COLLECT = (50_000, 20, 50)
-STOP_SECONDS = 23.0
-"""A process that is told to stop is gone after 25 s, whether the database answers or not."""
+from tidings.wiring import Wiring, channel_endpoints, check_routes, hide_secrets, why_off
 
 
 class App:
-    """The running whole; an async context manager. Loops are started by whoever needs them."""
+    """All the parts of one process, opened and closed together. Nothing runs until a command starts its loops."""
 
     def __init__(self, wiring: Wiring) -> None:
         self.wiring = wiring
@@ -85,12 +89,13 @@ class App:
         self._open.callback(self.executor.close)
         self.waker = Waker()
         self.metrics = Metrics(__version__)
-        self.ledger = AsyncLedger(Ledgers(self.database), self.executor)
-        self.clock = StoreClock(self.database)
+        self.ledger = StoreLedger(self.database, self.executor)
+        self.clock: Clock = self.database
         self.web = await self._open.enter_async_context(self._web(wiring))
-        self.extractor = await self._open.enter_async_context(Extractor(children=wiring.extractor_children))
-        self.kit = Kit(self.web, self.extractor, self._enricher(wiring), self.ledger, self.clock)
-        self.channels = {spec.name: self._channel(spec) for spec in wiring.channels}
+        self.extractor = await self._open.enter_async_context(ChildExtractor(children=wiring.extractor_children))
+        enricher = enricher_of(wiring, self.web, self.ledger, self.clock, on_tokens=self._count_tokens)
+        self.kit = Kit(self.web, self.extractor, enricher, self.ledger, self.clock)
+        self.channels = {channel.name: channel for channel in self._channels(wiring)}
         sender = Sender(
             self.channels,
             self.ledger.enter,
@@ -101,24 +106,12 @@ class App:
             closed_for_ms=self._closed_for_ms,
             count=lambda channel, outcome: self.metrics.deliveries.labels(channel, outcome).inc(),
         )
-        self.pipelines: dict[str, Pipeline] = {
-            p.name: with_deliveries(p, sender) if p.announce else p for p in wiring.pipelines
-        }
+        self.pipelines = pipelines_of(wiring, sender)
         check_routes(wiring)
-        kinds = {spec.name: spec.kind for spec in wiring.channels}
-        deliver = delivering(wiring.routes)
-        self.store: Store = open_store(
-            self.database,
-            self.pipelines,
-            on_work=self._work_came,
-            deliver=deliver,
-            channels=kinds,
-            limiters={name: channel.rate for name, channel in self.channels.items()},
-            intake_days=wiring.intake_days,
-            dead_letter_days=wiring.dead_letter_days,
-            journal_days=wiring.journal_days,
-        )
-        self.runner = Runner(self.pipelines, deliver=deliver)
+        _tell_what_rests(wiring)
+        limiters = {name: channel.rate for name, channel in self.channels.items()}
+        self.store = store_of(wiring, self.database, self.pipelines, on_work=self._work_came, limiters=limiters)
+        self.runner = Runner(self.pipelines, deliver=delivering(wiring.routes, wiring.pipelines))
         self.poller = Poller(
             pipelines=self.pipelines,
             schedules=self.store.schedules,
@@ -126,7 +119,7 @@ class App:
             executor=self.executor,
             kit=self.kit,
             owner=self.owner,
-            now_ms=self.store.ledgers.now_ms,
+            now_ms=self.store.now_ms,
             metrics=self.metrics,
             turn_seconds=wiring.turn_seconds,
         )
@@ -139,38 +132,20 @@ class App:
             sweep_seconds=wiring.sweep_seconds,
             grant_seconds=min(wiring.grant_seconds, wiring.lease_seconds),
         )
+        self.health = DatabaseHealth(self.store, self.executor, self.pipelines, file=self.database.file)
+        self.hints = Hints(self.database, self.executor, self.waker.wake_all)
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         await self._open.aclose()
 
-    async def listen(self, stop: asyncio.Event) -> None:
-        """Wake this process's loops when another one has written; a hint beside polling, never more."""
-        watch = self.executor.read if self.database.dialect == "sqlite" else None
-        seen: int | None = None
-        while not stop.is_set():
-            try:
-                if watch is not None:
-                    version = await watch(self.database.changes)
-                    if seen is not None and version != seen:
-                        self.waker.wake_all()
-                    seen = version
-                elif await self.executor.read(self.database.wait_for_hint, HINT_SECONDS):
-                    self.waker.wake_all()
-                    continue
-            except StoreUnavailable:
-                pass  # the loops report it; the hint is not needed for correctness
-            with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(HINT_SECONDS):
-                    await stop.wait()
-
     def worker(self, *, only_lane: str | None = None, only_pipelines: tuple[str, ...] = ()) -> Worker:
         """Make a worker over all pipelines, or some."""
         chosen = {n: p for n, p in self.pipelines.items() if not only_pipelines or n in only_pipelines}
         return Worker(
             items=self.store.items,
-            intake=self.store.intake,
+            log=self.store.intake,
             runner=self.runner,
             kit=self.kit,
             executor=self.executor,
@@ -180,78 +155,81 @@ class App:
             lanes=self.wiring.lanes,
             lease_seconds=self.wiring.lease_seconds,
             grant_seconds=self.wiring.grant_seconds,
-            paused=self.store.ledgers.pauses,
+            paused=self.store.pauses.reasons,
             metrics=self.metrics,
             only_lane=only_lane,
             record=self.store.alerts.put_samples,
         )
 
+    @cached_property
+    def search(self) -> SearchIndex:
+        """The search index of this machine; a process that asks for none opens none."""
+        index = open_search(self.wiring)
+        self._open.callback(index.close)
+        return index
+
+    def follow_loops(self) -> list[FollowLoop]:
+        """Make the loops that derive what follows the shelf."""
+        follower = SearchFollower(self.search, self.store.changes, self.pipelines, self.executor)
+        return [follow_loop(follower, self.store, self.executor, self.owner, note=self.store.follower_notes.put)]
+
+    async def mirror_loops(self) -> list[Loop]:
+        """Open the mirrors; return the loops that follow the stream into them, and those that write what is due."""
+        loops: list[Loop] = []
+        for spec in self.wiring.mirrors:
+            opening = opened_mirror(spec, self.pipelines, self.ledger, self.clock, self.web)
+            mirror = await self._open.enter_async_context(opening)
+            following = follow_loop(
+                mirror,
+                self.store,
+                self.executor,
+                self.owner,
+                note=self.store.follower_notes.put,
+                pipelines=mirror.pipelines,
+            )
+            loops += [following.run, mirror.run]
+        return loops
+
     def alert_loop(self) -> AlertLoop:
         """Make the loop that watches our own health and tells the channels that want alerts."""
-        told = [self.channels[spec.name].notifier for spec in self.wiring.channels if spec.gets_alerts]
+        notifiers = [self.channels[spec.name].notifier for spec in self.wiring.channels if spec.settings.alerts]
         return AlertLoop(
             executor=self.executor,
-            status=self.store.desk.status,
-            channels=self.store.desk.channels,
-            facts=self.facts,
+            status=self.store.status_views.status,
+            channels=self.store.status_views.channels,
+            facts=self.health.facts,
             store=self.store.alerts,
-            now_ms=self.store.ledgers.now_ms,
+            now_ms=self.store.now_ms,
             thresholds=self.wiring.thresholds,
-            notifiers=told,
+            notifiers=notifiers,
             metrics=self.metrics,
         )
 
-    def facts(self) -> Facts:
-        """Gather what the alert rules ask beyond the status."""
-        indexed: dict[str, tuple[int, int]] = {}
-        for name, pipeline in self.pipelines.items():
-            if pipeline.id_index is not None:
-                indexed[name] = self.store.shelf.index_sizes(name, pipeline)
-        free = None
-        if self.database.dialect == "sqlite":
-            usage = shutil.disk_usage(Path(self.wiring.database_url.removeprefix("sqlite:///")).resolve().parent)
-            free = usage.free / usage.total
-        return Facts(indexed=indexed, disk_free_share=free)
-
     def _web(self, wiring: Wiring) -> Web:
-        addresses = [*wiring.endpoints, *([wiring.ai.base_url] if wiring.ai else [])]
-        addresses += [
-            Discord(spec.address, spec.name, Nothing(), hosts=discord_hosts(wiring.loopback_allowed)).origin
-            for spec in wiring.channels
-            if spec.kind == "discord"
-        ]
-        for secret in (spec.address for spec in wiring.channels):
-            hide(secret)
+        addresses = [*wiring.endpoints, *([wiring.ai.base_url] if wiring.ai else []), *channel_endpoints(wiring)]
+        for spec in wiring.channels:
+            hide_secrets(spec.settings)
         if wiring.ai is not None:
             hide(wiring.ai.api_key)
         return Web(
             user_agent=wiring.user_agent,
             endpoints=addresses,
-            cache=_HttpCache(self.ledger),
+            cache=LedgerCache(self.ledger),
             per_host_delay_seconds=wiring.per_host_delay_seconds,
             obey_robots=wiring.obey_robots,
             loopback_allowed=wiring.loopback_allowed,
             limits=wiring.limits,
         )
 
-    def _enricher(self, wiring: Wiring) -> Enricher:
-        if wiring.ai is None:
-            return Enricher(self.ledger, clock=self.clock)
-        ai = wiring.ai
-        endpoint = Endpoint(self.web, base_url=ai.base_url, model=ai.model, api_key=ai.api_key, clock=self.clock)
-        return Enricher(self.ledger, endpoint=endpoint, terms=ai.terms, clock=self.clock, on_tokens=self._count_tokens)
-
     def _count_tokens(self, model: str, tokens_in: int, tokens_out: int) -> None:
         self.metrics.tokens.labels(model, "in").inc(tokens_in)
         self.metrics.tokens.labels(model, "out").inc(tokens_out)
 
-    def _channel(self, spec: ChannelSpec) -> Channel:
-        if spec.kind == "apprise":
-            return Channel(spec.name, Apprise(spec.address, spec.name), policy=spec.policy)
-        notifier = Discord(
-            spec.address, spec.name, self.web, hosts=discord_hosts(self.wiring.loopback_allowed), username=spec.username
-        )
-        return Channel(spec.name, notifier, policy=spec.policy, limiter=notifier.limiter)
+    def _channels(self, wiring: Wiring) -> Iterator[Channel]:
+        modules = notifier_modules()
+        for spec in wiring.channels:
+            notifier = modules[spec.kind].build(spec.settings, spec.name, self.web, wiring.loopback_allowed)
+            yield Channel(spec.name, notifier, policy=spec.settings.policy, limiter=getattr(notifier, "limiter", ""))
 
     def _work_came(self) -> None:
         self.waker.wake_all()
@@ -264,47 +242,127 @@ class App:
         return f"channel:{name}" in await self.ledger.pauses()
 
     async def _deliveries_ahead(self, work: Work) -> int:
-        return await self.executor.read(self.store.items.deliveries_ahead, work.body.channel, work.item_id)
+        return await self.executor.read(self.store.items.deliveries_before, work.body.channel, work.item_id)
 
     async def _closed_for_ms(self, rate: str) -> int:
-        _, closed_for_ms = await self.executor.read(self.store.ledgers.limiter, rate)
-        return closed_for_ms
+        return (await self.executor.read(self.store.limiters.usage, rate)).closed_for_ms
 
 
-class _HttpCache:
-    """What conditional requests remember, kept in the store."""
-
-    def __init__(self, ledger: AsyncLedger) -> None:
-        self._ledger = ledger
-
-    async def get(self, key: str) -> bytes | None:
-        """Return a value that has not expired."""
-        return await self._ledger.get("http", key)
-
-    async def put(self, key: str, value: bytes, ttl_seconds: int) -> None:
-        """Keep a value for a time."""
-        await self._ledger.put("http", key, value, ttl_seconds)
+def _tell_what_rests(wiring: Wiring) -> None:
+    """Log what the configuration mentions and this process leaves alone."""
+    for route in wiring.resting_routes:
+        off = f"pipelines.{route.pipeline}.enabled is false"
+        event("route rests", pipeline=route.pipeline, channel=route.channel, reason=off)
+    for name in wiring.without_table:
+        event("pipeline is off", pipeline=name, reason=why_off(name, wiring))
 
 
-Loop = Callable[[asyncio.Event], Coroutine[Any, Any, None]]
+def pipelines_of(wiring: Wiring, send: Processor) -> dict[str, Pipeline]:
+    """Return the pipelines by name; one that announces something gets the kind of its deliveries."""
+    return {p.name: with_deliveries(p, send) if p.announce else p for p in wiring.pipelines}
 
 
-async def run_loops(loops: list[Loop], stop: asyncio.Event) -> None:
-    """Run loops until `stop` is set; the first that fails stops the others. One that does not end in time is ended."""
-    # What a batch makes is freed without the collector's help; looking for cycles in it took a twentieth of the time.
-    gc.set_threshold(*COLLECT)
-    tasks = [asyncio.create_task(loop(stop)) for loop in (*loops, trim_memory)]
-    running = asyncio.gather(*tasks)
-    either: set[asyncio.Future[Any]] = {running, asyncio.create_task(stop.wait())}
+def open_search(wiring: Wiring) -> SearchIndex:
+    """Open the search index; where its folder cannot be used, one in memory, which is built at every start."""
     try:
-        await asyncio.wait(either, return_when=asyncio.FIRST_COMPLETED)
-    finally:
-        stop.set()
-    _, late = await asyncio.wait(tasks, timeout=STOP_SECONDS)
-    for task in late:
-        task.cancel()
-    if late:
-        event("ended before it was done", level=logging.WARNING, loops=len(late))
-        await asyncio.wait(late, timeout=1)
-    with contextlib.suppress(asyncio.CancelledError):
-        await running
+        return SearchIndex(wiring.index_dir)
+    except OSError as error:
+        event("search index is in memory", level=logging.WARNING, folder=str(wiring.index_dir), error=str(error))
+        return SearchIndex(None)
+
+
+def follow_loop(
+    follower: Follower,
+    store: Store,
+    executor: StoreExecutor,
+    owner: str,
+    *,
+    note: Note | None = None,
+    pipelines: Sequence[str] | None = None,
+) -> FollowLoop:
+    """Make the loop that drives a follower over all pipelines of a store, or some."""
+    chosen = tuple(store.pipelines if pipelines is None else pipelines)
+    return FollowLoop(follower, store.changes, executor, chosen, owner, store.now_ms, note)
+
+
+async def send_nothing(work: Work, kit: Kit) -> Outcome:  # noqa: ARG001  # a processor's form
+    """Stand where the sender does, for commands that look at deliveries and start no worker."""
+    raise Misconfigured("this command sends nothing; a worker does")
+
+
+def store_of(wiring: Wiring, database: Database, pipelines: dict[str, Pipeline], **more: Any) -> Store:
+    """Open the store over a database."""
+    return open_store(
+        database,
+        pipelines,
+        deliver=delivering(wiring.routes, wiring.pipelines),
+        channels={spec.name: spec.kind for spec in wiring.channels},
+        intake_days=wiring.intake_days,
+        dead_letter_days=wiring.dead_letter_days,
+        journal_days=wiring.journal_days,
+        **more,
+    )
+
+
+def enricher_of(wiring: Wiring, web: Web, ledger: Ledger, clock: Clock, **more: Any) -> MeteredEnricher:
+    """Return what answers: the AI endpoint where one is configured, else the local default."""
+    ai = wiring.ai
+    if ai is None:
+        return MeteredEnricher(ledger, clock=clock)
+    endpoint = Endpoint(web, base_url=ai.base_url, model=ai.model, api_key=ai.api_key, clock=clock)
+    return MeteredEnricher(ledger, endpoint=endpoint, terms=ai.terms, clock=clock, **more)
+
+
+@asynccontextmanager
+async def opened_bench(wiring: Wiring, *, children: int) -> AsyncIterator[tuple[Web, ChildExtractor, MeteredEnricher]]:
+    """Open only the parts that read and judge, without a database: what they learn is forgotten at the end."""
+    web = Web(
+        user_agent=wiring.user_agent,
+        endpoints=[wiring.ai.base_url] if wiring.ai else [],
+        obey_robots=wiring.obey_robots,
+        loopback_allowed=wiring.loopback_allowed,
+    )
+    async with web, ChildExtractor(children=children) as extractor:
+        yield web, extractor, enricher_of(wiring, web, MemoryLedger(), SystemClock())
+
+
+def backend_of(app: App, server: dict[str, Any], *, loopback: bool, is_demo: bool = False) -> Backend:
+    """Give the server what it stands on."""
+    return Backend(
+        pipelines=app.pipelines,
+        executor=app.executor,
+        shelf=app.store.shelf,
+        search=app.search,
+        changes=app.store.changes,
+        links=app.store.links,
+        intake=app.store.intake,
+        status_views=app.store.status_views,
+        item_views=app.store.item_views,
+        item_actions=app.store.operations,
+        burials=app.store.retention,
+        switches=app.store.switches,
+        tokens=app.store.tokens,
+        parse_lines=_parse_lines,
+        metrics=lambda: _metrics(app),
+        ready=app.health.problems,
+        wake=app.waker.wake_all,
+        observe=app.metrics.observe_request,
+        ledger=app.ledger,
+        clock=app.clock,
+        is_demo=is_demo,
+        loopback=loopback,
+        hosts=frozenset(server["hosts"]),
+        root_path=server["root_path"],
+        cors_origins=frozenset(server["cors_origins"]),
+        version=__version__,
+    )
+
+
+def _parse_lines(body: bytes) -> Iterator[tuple[int, Any]]:
+    return read_lines(BytesIO(body), gzip_allowed=False)
+
+
+def _metrics(app: App) -> tuple[bytes, str]:
+    """Tell what the store knows as of now; a process that only serves has no loop that would note it."""
+    app.metrics.observe_status(app.store.status_views.status())
+    return app.metrics.render()

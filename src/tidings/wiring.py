@@ -5,26 +5,30 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from pathlib import Path
+from typing import Any, get_args
 from urllib.parse import urlsplit
 
 from pydantic import BaseModel, SecretStr
 
 from tidings import __version__
-from tidings.config import Settings, pipeline_modules
+from tidings.config import Settings, notifier_modules, pipeline_modules, variable
 from tidings.discover.poller import TURN_SECONDS
+from tidings.mirroring import MirrorSpec, mirror_specs
+from tidings.model.clock import SystemClock
 from tidings.model.errors import BadInput, Misconfigured
 from tidings.model.pipeline import Pipeline
 from tidings.model.publication import Route
 from tidings.model.query import parse, point_at
-from tidings.net.client import Limits
+from tidings.model.query_tree import InThread, parts_of
+from tidings.model.vocabulary import Vocabulary, vocabulary_of
+from tidings.net.client import FetchLimits
 from tidings.net.endpoints import endpoint_url
-from tidings.process.enrich import Terms
+from tidings.process.enrich.enricher import Terms
 from tidings.process.holder import GRANT_SECONDS
 from tidings.process.worker import LANES, Lane
-from tidings.publish.discord import HOSTS, Discord
-from tidings.publish.sending import Policy
-from tidings.store.database import Durability
+from tidings.publish.notifiers import ChannelSettings
+from tidings.store.db.database import Durability
 from tidings.watch.alerts import Thresholds
 from tidings.watch.logs import hide
 
@@ -33,14 +37,16 @@ USER_AGENT = f"tidings/{__version__} (self-hosted watcher)"
 
 @dataclass(frozen=True, slots=True)
 class ChannelSpec:
-    """A channel as configured; its address is a secret."""
+    """A channel as configured: which notifier carries its notices, and that notifier's own settings."""
 
     name: str
-    address: str = field(repr=False)
-    kind: Literal["discord", "apprise"] = "discord"
-    policy: Policy = "at-least-once"
-    username: str | None = None
-    gets_alerts: bool = False
+    kind: str
+    settings: ChannelSettings = field(repr=False)
+
+    @property
+    def place(self) -> str:
+        """Where the channel stands in the configuration."""
+        return f"notifiers.{self.kind}.{self.name}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,10 +66,17 @@ class Wiring:
     database_url: str
     pipelines: tuple[Pipeline, ...]
     durability: Durability = "power-safe"
+    index_dir: Path | None = None
+    """The folder of the search index; without one it is in memory."""
     endpoints: tuple[str, ...] = ()
     channels: tuple[ChannelSpec, ...] = ()
     routes: tuple[Route, ...] = ()
+    resting_routes: tuple[Route, ...] = ()
+    """Routes of pipelines that are disabled: they say nothing until their pipeline is on again."""
+    without_table: Mapping[str, str] = field(default_factory=dict)
+    """Pipelines that are off because only an environment variable speaks of them, each with the variable."""
     ai: AiSpec | None = None
+    mirrors: tuple[MirrorSpec, ...] = ()
     lanes: Mapping[str, Lane] = field(default_factory=lambda: dict(LANES))
     lease_seconds: float = 900.0
     grant_seconds: float = GRANT_SECONDS
@@ -76,7 +89,7 @@ class Wiring:
     per_host_delay_seconds: float = 0.5
     loopback_allowed: frozenset[tuple[str, int]] = frozenset()
     """Exact loopback hosts and ports that pages may come from: the sample world and tests only."""
-    limits: Limits | None = None
+    limits: FetchLimits | None = None
     sweep_seconds: float = 5.0
     thresholds: Thresholds = Thresholds()
     extractor_children: int = 1
@@ -96,15 +109,20 @@ def wiring_from(settings: Settings, **changes: Any) -> Wiring:
             _check_address(f"pipelines.{name}", address)
         pipelines.append(modules[name].build(chosen))
         endpoints += called
-        _hide_secrets(chosen)
+        hide_secrets(chosen)
+    routes = [Route(r.pipeline, r.channel, r.query) for r in settings.routes]
     values: dict[str, Any] = {
         "database_url": settings.database_url,
         "durability": settings.durability,
+        "index_dir": _index_dir(settings),
         "pipelines": tuple(pipelines),
         "endpoints": tuple(endpoints),
-        "channels": tuple(_channel_specs(settings)),
-        "routes": tuple(Route(r.pipeline, r.channel, r.query) for r in settings.routes),
+        "channels": tuple(channel_specs(settings)),
+        "routes": tuple(route for route in routes if route.pipeline not in settings.disabled),
+        "resting_routes": tuple(route for route in routes if route.pipeline in settings.disabled),
+        "without_table": settings.without_table,
         "ai": _ai_spec(settings),
+        "mirrors": mirror_specs(settings, pipelines),
         "lanes": _lanes(settings),
         "lease_seconds": settings.lease_seconds,
         "dead_letter_days": settings.dead_letter_days,
@@ -121,6 +139,7 @@ def wiring_from(settings: Settings, **changes: Any) -> Wiring:
             leases=settings.alerts.leases,
             lag_seconds=settings.alerts.lag,
             api_error_share=settings.alerts.api_errors,
+            follower_seconds=settings.alerts.follower,
         ),
     }
     wiring = Wiring(**(values | changes))
@@ -130,24 +149,45 @@ def wiring_from(settings: Settings, **changes: Any) -> Wiring:
     return wiring
 
 
+def _index_dir(settings: Settings) -> Path:
+    if settings.index_dir:
+        return Path(settings.index_dir)
+    address = settings.database_url
+    if address.startswith("sqlite:///"):
+        return Path(f"{address.removeprefix('sqlite:///')}.search")
+    return Path(f"{urlsplit(address).path.strip('/') or 'tidings'}.search")
+
+
 def _check_channels(wiring: Wiring) -> None:
-    """Refuse addresses that cannot be a webhook's, and two channels of one name."""
+    """Refuse two channels of one name, a missing secret, and settings of which the notifier knows they cannot work."""
     names = [spec.name for spec in wiring.channels]
     for spec in wiring.channels:
         if names.count(spec.name) > 1:
             raise Misconfigured(f"notifiers: two channels are called {spec.name!r}; routes could not tell them apart")
-        if spec.kind == "discord":
+        for secret, title in missing_secrets(spec.settings):
+            raise Misconfigured(f"{spec.place}: its {title} is missing; set {variable(f'{spec.place}.{secret}')}")
+    channel_endpoints(wiring)
+
+
+def channel_endpoints(wiring: Wiring) -> list[str]:
+    """Return the addresses that notifiers may call; raise Misconfigured where one cannot work as it is set up."""
+    modules = notifier_modules()
+    addresses: list[str] = []
+    for spec in wiring.channels:
+        if hasattr(modules[spec.kind], "endpoints"):
             try:
-                Discord(
-                    spec.address,
-                    spec.name,
-                    Nothing(),
-                    hosts=discord_hosts(wiring.loopback_allowed),
-                    username=spec.username,
-                )
+                addresses += modules[spec.kind].endpoints(spec.settings, spec.name, wiring.loopback_allowed)
             except Misconfigured as error:
-                said = str(error).removeprefix(f"discord:{spec.name}: ")
-                raise Misconfigured(f"notifiers.discord.{spec.name}: {said}") from None
+                reason = str(error).removeprefix(f"{spec.kind}:{spec.name}: ")
+                raise Misconfigured(f"{spec.place}: {reason}") from None
+    return addresses
+
+
+def missing_secrets(settings: BaseModel) -> Iterator[tuple[str, str]]:
+    """Return the fields whose secret is not set, and what to call them. One that may be missing is "", not None."""
+    for name, info in type(settings).model_fields.items():
+        if SecretStr in get_args(info.annotation) and getattr(settings, name) is None:
+            yield name, info.title or name
 
 
 def check_routes(wiring: Wiring) -> None:
@@ -155,14 +195,29 @@ def check_routes(wiring: Wiring) -> None:
     pipelines, channels = [p.name for p in wiring.pipelines], [spec.name for spec in wiring.channels]
     for route in wiring.routes:
         if route.pipeline not in pipelines:
+            off = why_off(route.pipeline, wiring)
             raise Misconfigured(
                 f"routes: one names the pipeline {route.pipeline!r}; on are {', '.join(pipelines) or 'none'}"
+                + (f"; {off}" if off else "")
             )
         if route.channel not in channels:
             raise Misconfigured(
                 f"routes: one names the channel {route.channel!r}; configured are {', '.join(channels) or 'none'}"
             )
-        parse_route(route)
+        parse_route(route, vocabulary_of(wiring.pipelines, within=route.pipeline))
+
+
+def why_off(pipeline: str, wiring: Wiring) -> str | None:
+    """Say why a pipeline that only an environment variable speaks of is off; None for others."""
+    if pipeline not in wiring.without_table:
+        return None
+    variable_name = wiring.without_table[pipeline]
+    return f"{variable_name} is set, but [pipelines.{pipeline}] is missing; write it to turn it on"
+
+
+def why_resting(route: Route) -> str:
+    """Say in one line that a route rests, and why."""
+    return f"{route.pipeline} → {route.channel} rests: pipelines.{route.pipeline}.enabled is false"
 
 
 def _check_address(key: str, address: str) -> None:
@@ -185,28 +240,23 @@ def _password(url: str) -> str | None:
         return None
 
 
-def parse_route(route: Route) -> None:
-    """Refuse a route whose query cannot be read."""
+def parse_route(route: Route, vocabulary: Vocabulary) -> None:
+    """Refuse a route whose query cannot be read, or asks for what no notice of its pipeline has."""
+    place = f"routes: the query of {route.channel}"
     try:
-        parse(route.query)
+        query = parse(route.query, vocabulary, now_ms=SystemClock().now_ms())
     except BadInput as error:
-        raise Misconfigured(
-            f"routes: the query of {route.channel} cannot be read: {point_at(route.query, error)}"
-        ) from error
+        raise Misconfigured(f"{place} cannot be read: {point_at(route.query, error)}") from error
+    for warning in query.warnings:
+        raise Misconfigured(f"{place} ({route.query}): {warning}")
+    if any(isinstance(part, InThread) for part in parts_of(query.root)):
+        raise Misconfigured(f"{place} ({route.query}): story: and thread: are for searches; a notice stands alone")
 
 
-def _channel_specs(settings: Settings) -> Iterator[ChannelSpec]:
-    for name, channel in settings.notifiers.discord.items():
-        if channel.webhook_url is None:
-            variable = f"TIDINGS_NOTIFIERS__DISCORD__{name.upper()}__WEBHOOK_URL"
-            raise Misconfigured(f"notifiers.discord.{name}: its address is missing; set {variable}")
-        address = channel.webhook_url.get_secret_value()
-        yield ChannelSpec(name, address, "discord", channel.policy, channel.username, channel.alerts)
-    for name, other in settings.notifiers.apprise.items():
-        if other.url is None:
-            variable = f"TIDINGS_NOTIFIERS__APPRISE__{name.upper()}__URL"
-            raise Misconfigured(f"notifiers.apprise.{name}: its address is missing; set {variable}")
-        yield ChannelSpec(name, other.url.get_secret_value(), "apprise", other.policy, None, other.alerts)
+def channel_specs(settings: Settings) -> Iterator[ChannelSpec]:
+    """Return the channels as configured, whether their secrets are set or not."""
+    for kind, channels in settings.notifiers.items():
+        yield from (ChannelSpec(name, kind, channel) for name, channel in channels.items())
 
 
 def _ai_spec(settings: Settings) -> AiSpec | None:
@@ -237,25 +287,9 @@ def _lanes(settings: Settings) -> dict[str, Lane]:
     }
 
 
-def _hide_secrets(chosen: BaseModel) -> None:
-    for name in type(chosen).model_fields:
-        value = getattr(chosen, name)
+def hide_secrets(settings: BaseModel) -> None:
+    """Keep the secrets among some settings out of logs and messages from now on."""
+    for name in type(settings).model_fields:
+        value = getattr(settings, name)
         if isinstance(value, SecretStr):
             hide(value.get_secret_value())
-
-
-def discord_hosts(loopback_allowed: frozenset[tuple[str, int]]) -> frozenset[str]:
-    """Return the hosts a webhook may have: Discord's own, and stand-ins on this machine."""
-    return HOSTS | {f"{host}:{port}" for host, port in loopback_allowed} | {host for host, _ in loopback_allowed}
-
-
-class Nothing:
-    """A fetcher for parts that are only asked for their address."""
-
-    async def page(self, url: str, **_: Any) -> Any:
-        """Refuse."""
-        raise Misconfigured(f"nothing is fetched here: {url}")
-
-    async def call(self, method: str, url: str, **_: Any) -> Any:
-        """Refuse."""
-        raise Misconfigured(f"nothing is called here: {method} {url}")

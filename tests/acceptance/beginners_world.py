@@ -10,8 +10,8 @@ from pathlib import Path
 from pydantic import SecretStr
 
 from tidings.pipelines import first_issues
-from tidings.pipelines.first_issues.listing import Entry, collect, read_awesome
-from tidings.sample.github import LIST_PATH, Answer, GitHub, refusal
+from tidings.pipelines.first_issues.lists import ListedRepo, collect, read_awesome
+from tidings.sample.github import LIST_PATH, GitHub, PathAnswer, refusal
 from tidings.sample.github_world import Repository, issue_json, label_json, moment, repository_json
 
 TOKEN = "a-token-for-the-stand-in"
@@ -48,7 +48,7 @@ def settings_for(url: str, *, token: bool = True) -> first_issues.Settings:
     return first_issues.Settings(github_url=url, list_url=url + LIST_PATH, token=secret)
 
 
-def _add(world: GitHub, expected: Expected, place: int, entry: Entry, now_ms: int) -> None:
+def _add(world: GitHub, expected: Expected, place: int, entry: ListedRepo, now_ms: int) -> None:
     is_renamed = place % 37 == 5
     full_name = f"renamed-{entry.owner}/{entry.name}"[:100] if is_renamed else entry.full_name
     labels = real_labels(entry.tag or "", place)
@@ -104,18 +104,18 @@ def _add_issues(repo: Repository, labels: list[str], place: int, now_ms: int) ->
     repo.data["open_issues_count"] = len(repo.issues)
 
 
-def _add_faults(world: GitHub, repo: Repository, entry: Entry, place: int) -> None:
+def _add_faults(world: GitHub, repo: Repository, entry: ListedRepo, place: int) -> None:
     if place % 29 == 3:
         world.fail(f"/repos/{entry.full_name}", refusal(503, "We couldn't respond to your request in time."))
     if place % 31 == 4:
-        world.fail(f"/repositories/{repo.id}/languages", Answer(502, "<html><title>Unicorn!</title></html>"))
+        world.fail(f"/repositories/{repo.id}/languages", PathAnswer(502, "<html><title>Unicorn!</title></html>"))
     if place % 47 == 9:
         world.fail(f"/repositories/{repo.id}/issues", *[refusal(503, "Sorry about that.")] * 2)
     if place % 23 == 6:
         world.fail(f"/repos/{repo.full_name}/issues/1", refusal(500, "Oops"))
 
 
-def _expect(expected: Expected, repo: Repository, entry: Entry, labels: list[str]) -> None:
+def _expect(expected: Expected, repo: Repository, entry: ListedRepo, labels: list[str]) -> None:
     key = repo.full_name.lower()
     if repo.status != 200:
         # GitHub answers for the old name too, so a lost repository is known by the name it is listed under.

@@ -10,7 +10,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-from tests.engine import Engine
+from tests.support.engine import Engine, discord_channel
 
 from tidings.model.publication import Route
 from tidings.model.views import RunView
@@ -19,7 +19,6 @@ from tidings.publish.sending import Policy
 from tidings.sample.discord import DiscordStandIn
 from tidings.sample.eu_portal import EuPortal
 from tidings.sample.serving import StandIn
-from tidings.wiring import ChannelSpec
 
 HARVEST = datetime(2026, 8, 22, 12, tzinfo=UTC)
 """When the recorded pages were read."""
@@ -67,7 +66,7 @@ class World:
 
     def sent_in_order(self) -> bool:
         """Tell whether messages came in the order their deliveries were born."""
-        born = {d.key: d.id for d in self.opened.desk.deliveries(limit=10_000)}
+        born = {d.key: d.id for d in self.opened.store.item_views.deliveries(limit=10_000)}
         by_id = {body["id"]: born[row.key] for row in self.opened.items("delivery") for body in [self.body(row.key)]}
         order = [by_id[posted.delivery_id] for posted in self.discord.messages]
         return order == sorted(order)
@@ -119,7 +118,7 @@ def an_engine(
         [build(chosen)],
         endpoints=[portal_url],
         loopback=[("127.0.0.1", port)],
-        channels=[ChannelSpec("eu", webhook, policy=policy)],
+        channels=[discord_channel("eu", webhook, policy)],
         routes=[Route(PIPELINE, "eu", query)],
         **wiring,
     )

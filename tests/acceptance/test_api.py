@@ -8,15 +8,16 @@ from typing import Any
 
 import feedparser
 import msgspec
-from tests.engine import Engine
-from tests.unit.serve.asgi import Client, eventually
+from tests.support.engine import Engine
+from tests.support.waiting import until
+from tests.unit.serve.asgi import Client
 
-from tidings.cli.serving import parts_of
+from tidings.app import backend_of
 from tidings.config import Server
 from tidings.model.item import Finding
 from tidings.pipelines import bitcoin_news, hacker_news
-from tidings.pipelines.bitcoin_news.article import Article
-from tidings.serve.server import build
+from tidings.pipelines.bitcoin_news.body import Article
+from tidings.serve.application import build
 
 ITEMS = "/api/v1/hacker_news/items"
 ARTICLES = "/api/v1/bitcoin_news/articles"
@@ -37,13 +38,13 @@ def engine(database_url: str) -> Engine:
 
 
 def client_of(running: Engine, token: str | None = None, **changes: Any) -> Client:
-    parts = parts_of(running.app, Server().model_dump(), loopback=True, **changes)
-    return Client(build(parts), token=token)
+    backend = backend_of(running.app, Server().model_dump(), loopback=True, **changes)
+    return Client(build(backend), token=token)
 
 
 async def test_what_is_posted_can_be_read_searched_and_followed(database_url: str) -> None:
     async with engine(database_url) as running:
-        token = running.store.ledgers.create_token("test", "ingest")
+        token = running.store.tokens.create("test", "ingest")
         client = client_of(running, token)
         lines = "\n".join(json.dumps(item) for item in SMALL_WORLD)
 
@@ -58,6 +59,7 @@ async def test_what_is_posted_can_be_read_searched_and_followed(database_url: st
             headers={"content-type": "application/x-ndjson", "idempotency-key": "first"},
         )
         await running.work_until_idle()
+        await running.follow()
         one = await client.get(f"{ITEMS}/1")
         thread = await client.get(f"{ITEMS}/1/thread")
         found = await client.get("/api/v1/hacker_news/search", q="loops", type="comment")
@@ -77,23 +79,23 @@ async def test_what_is_posted_can_be_read_searched_and_followed(database_url: st
 
 async def test_using_a_token_is_noted_and_a_revoked_one_refused(database_url: str) -> None:
     async with engine(database_url) as running:
-        ledgers = running.store.ledgers
-        token, _unused = ledgers.create_token("reader", "read"), ledgers.create_token("unused", "read")
+        tokens = running.store.tokens
+        token, _unused = tokens.create("reader", "read"), tokens.create("unused", "read")
 
         assert (await client_of(running, token).get("/api/v1/status")).status == 200
 
         async def is_noted() -> bool:
-            return {view.name for view in ledgers.tokens() if view.last_used_at is not None} == {"reader"}
+            return {view.name for view in tokens.list() if view.last_used_at is not None} == {"reader"}
 
-        await eventually(is_noted)
-        ledgers.revoke("reader")
+        await until(is_noted)
+        tokens.revoke("reader")
         assert (await client_of(running, token).get("/api/v1/status")).status == 401
         assert (await client_of(running).get("/api/v1/status")).status == 200
 
 
 async def test_a_second_upload_changes_nothing_and_a_changed_item_is_seen(database_url: str) -> None:
     async with engine(database_url) as running:
-        client = client_of(running, running.store.ledgers.create_token("test", "ingest"))
+        client = client_of(running, running.store.tokens.create("test", "ingest"))
         await client.post(f"{ITEMS}/bulk", SMALL_WORLD)
         await running.work_until_idle()
         before = await client.get(f"{ITEMS}/1")
@@ -105,7 +107,7 @@ async def test_a_second_upload_changes_nothing_and_a_changed_item_is_seen(databa
         async def is_seen() -> bool:
             return bool((await client.get(f"{ITEMS}/1")).json["score"] == 500)
 
-        await eventually(is_seen)
+        await until(is_seen)
         after = await client.get(f"{ITEMS}/1", headers={"if-none-match": before.headers["etag"]})
         assert repeated.json["accepted"] == 0
         assert repeated.json["duplicate"] == 4
@@ -122,7 +124,7 @@ async def test_parents_and_kids_are_joined_on_cards_whoever_said_so(database_url
         {"id": 4, **comment, "parent": 3},
     ]
     async with engine(database_url) as running:
-        client = client_of(running, running.store.ledgers.create_token("test", "ingest"))
+        client = client_of(running, running.store.tokens.create("test", "ingest"))
         await client.post(f"{ITEMS}/bulk", world)
         await running.work_until_idle()
 
@@ -165,7 +167,7 @@ async def test_articles_are_listed_through_the_id_index(database_url: str) -> No
 
 async def test_two_servers_on_one_store_answer_alike(database_url: str) -> None:
     async with engine(database_url) as running:
-        token = running.store.ledgers.create_token("test", "operate")
+        token = running.store.tokens.create("test", "operate")
         one, other = client_of(running, token), client_of(running, token)
         await one.post(f"{ITEMS}/bulk", SMALL_WORLD)
         await running.work_until_idle()
@@ -179,7 +181,7 @@ async def test_two_servers_on_one_store_answer_alike(database_url: str) -> None:
 
 async def test_an_items_life_is_told_by_its_opaque_id(database_url: str) -> None:
     async with engine(database_url) as running:
-        token = running.store.ledgers.create_token("test", "operate")
+        token = running.store.tokens.create("test", "operate")
         client = client_of(running, token)
         await client.post(f"{ITEMS}/bulk", [*SMALL_WORLD, {"id": 9, "type": "banana", "time": 1_700_000_000}])
         await running.work_until_idle()
@@ -202,10 +204,10 @@ async def test_an_items_life_is_told_by_its_opaque_id(database_url: str) -> None
 
 async def test_events_are_told_in_order_and_resumed(database_url: str) -> None:
     async with engine(database_url) as running:
-        client = client_of(running, running.store.ledgers.create_token("test", "ingest"))
+        client = client_of(running, running.store.tokens.create("test", "ingest"))
         await client.post(f"{ITEMS}/bulk", SMALL_WORLD)
         await running.work_until_idle()
-        events = await asyncio.to_thread(running.desk.events, after=0, limit=500)
+        events = await asyncio.to_thread(running.store.item_views.events, after=0, limit=500)
 
         assert [event.id for event in events] == sorted(event.id for event in events)
         assert {event.key for event in events} >= {"1", "2", "3", "4"}

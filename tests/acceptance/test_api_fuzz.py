@@ -20,13 +20,13 @@ from schemathesis.specs.openapi.checks import (
     response_schema_conformance,
     status_code_conformance,
 )
-from tests.served import Served
+from tests.support.sample_server import Served
 from tests.unit.serve.asgi import Client
 
-from tidings.cli.serving import parts_of
+from tidings.app import backend_of
 from tidings.config import Server
-from tidings.serve.access import RANKS
-from tidings.serve.server import build
+from tidings.serve.application import build
+from tidings.serve.http.access import RANKS
 
 CHECKS = [
     not_a_server_error,
@@ -73,10 +73,9 @@ def test_no_request_breaks_the_server_or_gets_an_undocumented_answer(served: Ser
 
 
 def test_every_scoped_operation_of_the_document_refuses_nobody_and_lesser_scopes(served: Served) -> None:
-    ledgers = served.app.store.ledgers
-    tokens = {scope: ledgers.create_token(scope, scope) for scope in ("read", "ingest", "operate")}
+    tokens = {scope: served.app.store.tokens.create(scope, scope) for scope in ("read", "ingest", "operate")}
     server = Server(hosts=[HOST]).model_dump()
-    app = build(parts_of(served.app, server, loopback=False))
+    app = build(backend_of(served.app, server, loopback=False))
 
     async def ask() -> tuple[dict[str, int], int]:
         nobody = Client(app, host=HOST)

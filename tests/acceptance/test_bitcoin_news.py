@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from typing import Any
 
 import apsw
 import pytest
 from starlette.responses import HTMLResponse
-from tests.engine import Engine
+from tests.support.engine import Engine
+from tests.support.own_sql import own_sql
+from tests.support.waiting import until
 
-from tidings.net.client import Limits
+from tidings.net.client import FetchLimits
 from tidings.pipelines.bitcoin_news import Settings, build, endpoints
-from tidings.pipelines.bitcoin_news.normalize import article_id
+from tidings.pipelines.bitcoin_news.sightings import article_id
 from tidings.sample.ai_endpoint import AiEndpoint
 from tidings.sample.ai_endpoint import build as ai_app
 from tidings.sample.news import APITUBE, NEWSDATA, News
@@ -98,7 +100,7 @@ async def town_of(database_url: str, *, ai_url: str | None = None, **settings: A
     world = News(OUTLETS, now_ms=now_ms, hang_seconds=5)
     async with StandIn(world.app) as server:
         chosen = Settings.model_validate(world.settings(server.url) | settings)
-        wiring: dict[str, Any] = {"limits": Limits(first_byte_seconds=1, total_seconds=5)}
+        wiring: dict[str, Any] = {"limits": FetchLimits(first_byte_seconds=1, total_seconds=5)}
         if ai_url is not None:
             wiring["ai"] = AiSpec(base_url=ai_url, model="stand-in")
         engine = Engine(
@@ -135,12 +137,12 @@ def broken_writes(engine: Engine, table: str, operation: str, condition: str) ->
     try:
         for statement in broken:
             with database.transaction() as tx:
-                tx.sql(statement, {})
+                own_sql(tx, statement)
         yield
     finally:
         for statement in mended:
             with database.transaction() as tx:
-                tx.sql(statement, {})
+                own_sql(tx, statement)
 
 
 def run_of(runs: list[Any], source: str) -> Any:
@@ -165,13 +167,6 @@ def unwritable(engine: Engine) -> Iterator[None]:
     finally:
         other.execute("ROLLBACK")
         other.close()
-
-
-async def until(happens: Callable[[], bool]) -> None:
-    """Wait for a condition."""
-    async with asyncio.timeout(60):
-        while not happens():  # noqa: ASYNC110 - the engine tells nobody when it begins to wait
-            await asyncio.sleep(0.02)
 
 
 # 1. A backlog
@@ -273,12 +268,12 @@ async def test_the_shelf_is_written_twice_an_article_and_counted(database_url: s
             town.publish(f"w{n}")
         await town.engine.discover()
         await town.engine.work_until_idle()
-        status = town.engine.desk.status().pipelines["bitcoin_news"]
+        status = town.engine.store.status_views.status().pipelines["bitcoin_news"]
         assert status.shelf_writes_limit == 1000
         assert status.shelf_writes_today == 5 + 1 + 5  # first cards, the id index, full cards
         await town.engine.discover()
         await town.engine.work_until_idle()
-        assert town.engine.desk.status().pipelines["bitcoin_news"].shelf_writes_today == 11
+        assert town.engine.store.status_views.status().pipelines["bitcoin_news"].shelf_writes_today == 11
 
 
 async def test_articles_that_leave_the_index_are_trimmed_and_not_born_again(database_url: str):
@@ -289,7 +284,7 @@ async def test_articles_that_leave_the_index_are_trimmed_and_not_born_again(data
         await town.engine.work_until_idle()
         assert await town.engine.tidy() == {"retired:bitcoin_news": 3}
         assert {card["title"] for card in town.engine.cards("articles")} == {f"Bitcoin story t{n}" for n in range(3, 8)}
-        assert town.engine.app.facts().indexed["bitcoin_news"] == (5, 5)
+        assert town.engine.app.health.facts().indexed["bitcoin_news"] == (5, 5)
         (again,) = await town.engine.discover()
         assert (again.new, again.changed, again.unchanged) == (0, 0, 8)
         await town.engine.work_until_idle()
@@ -302,10 +297,10 @@ async def test_status_and_run_show_the_log(database_url: str):
             town.publish(f"s{n}")
         (run,) = await town.engine.discover()
         assert (run.found, run.new, run.pages, run.credits, run.trimmed) == (12, 12, 2, 2, 0)
-        before = town.engine.desk.status().pipelines["bitcoin_news"].intake
+        before = town.engine.store.status_views.status().pipelines["bitcoin_news"].intake
         assert (before.unmerged, before.checkpoint, before.total) == (12, 0, 12)
         await town.engine.work_until_idle()
-        after = town.engine.desk.status().pipelines["bitcoin_news"].intake
+        after = town.engine.store.status_views.status().pipelines["bitcoin_news"].intake
         assert (after.unmerged, after.total) == (0, 12)
         assert after.checkpoint > 0
         town.engine.advance_clock(seconds=8 * 86_400)
@@ -370,10 +365,10 @@ async def test_a_failed_trim_of_the_table_is_made_up_for_later(database_url: str
         with broken_writes(town.engine, "items", "DELETE", "1 = 1"), pytest.raises(Exception, match=r"disk|room"):
             await town.engine.tidy()
         assert len(town.engine.items("article")) == 5
-        ids, cards = town.engine.app.facts().indexed["bitcoin_news"]
+        ids, cards = town.engine.app.health.facts().indexed["bitcoin_news"]
         assert (ids, cards) == (3, 5)
         await town.engine.app.alert_loop().check()
-        assert "index divergence" in {alert.name for alert in town.engine.desk.status().alerts}
+        assert "index divergence" in {alert.name for alert in town.engine.store.status_views.status().alerts}
         assert await town.engine.tidy() == {"retired:bitcoin_news": 2}
         assert len(town.engine.items("article")) == 3
 
@@ -386,7 +381,7 @@ async def test_a_damaged_queue_is_rebuilt_from_the_log(database_url: str):
         await town.engine.work_until_idle()
         with town.engine.app.database.transaction() as tx:
             for table in ("links", "journal", "bodies", "shelf", "items"):
-                tx.sql(f"DELETE FROM {table}", {})
+                own_sql(tx, f"DELETE FROM {table}", {})
         assert town.engine.items("article") == []
 
         town.engine.store.intake.rewind("bitcoin_news")
@@ -476,7 +471,7 @@ async def test_a_page_that_cannot_be_read_is_parked_visibly_and_tried_again(data
         assert town.world.page_requests["bad"] == (1 if fault in ("gone", "huge") else 5)
         assert town.row("good").state == "published"
         assert town.card("bad")["needs_summary"] is True
-        assert town.engine.desk.status().pipelines["bitcoin_news"].parked == 1
+        assert town.engine.store.status_views.status().pipelines["bitcoin_news"].parked == 1
 
         town.heal("bad")
         town.engine.advance_clock(seconds=7 * 3600)

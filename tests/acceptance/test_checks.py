@@ -8,14 +8,15 @@ from pathlib import Path
 
 import apsw
 import pytest
-from tests.engine import Engine
-from tests.example import pipeline, thing
-from tests.things import started, until
+from tests.acceptance.example_processes import started
+from tests.support.engine import Engine
+from tests.support.example import pipeline, thing
+from tests.support.own_sql import own_sql
+from tests.support.waiting import until
 
-from tidings.model.errors import StoreUnavailable
-from tidings.store.checks import MARK, vet
-from tidings.store.database import connect
-from tidings.store.migrate import migrate
+from tidings.store.db.database import connect
+from tidings.store.upkeep.migrate import migrate
+from tidings.store.upkeep.preflight import MARK, vet
 
 STARTS = 300
 THINGS = 3
@@ -28,7 +29,7 @@ def file(tmp_path: Path) -> Path:
     database = connect(f"sqlite:///{file}", durability="crash-safe")
     migrate(database)
     with database.transaction() as tx:
-        tx.sql("INSERT INTO meta (name, value) VALUES (:name, 'elsewhere 1 0')", {"name": f"{MARK}gone"})
+        own_sql(tx, "INSERT INTO meta (name, value) VALUES (:name, 'elsewhere 1 0')", {"name": f"{MARK}gone"})
     database.close()
     return file
 
@@ -53,20 +54,6 @@ def _changes(file: Path) -> int:
     connection.close()
     assert isinstance(count, int)
     return count
-
-
-@pytest.mark.parametrize(
-    "statement", ["DELETE FROM documents_text_data WHERE id > 10", "DELETE FROM documents_text_content"]
-)
-def test_a_full_text_index_that_is_really_damaged_is_found(file: Path, statement: str) -> None:
-    asyncio.run(_fill(file))
-    connection = apsw.Connection(str(file))
-    connection.execute(statement)
-    connection.close()
-    before = file.read_bytes()
-    with pytest.raises(StoreUnavailable, match=r"is damaged \(.*(fts5|FTS5).*tidings restore BACKUP"):
-        vet(f"sqlite:///{file}")
-    assert file.read_bytes() == before
 
 
 async def _fill(file: Path) -> None:

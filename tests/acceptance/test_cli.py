@@ -16,9 +16,11 @@ from urllib.request import Request, urlopen
 
 import pytest
 from starlette.types import Receive, Scope, Send
-from tests.commands import Ended
-from tests.disks import small_disk
-from tests.processes import clean_environment, fleet, free_port, until
+from tests.support.commands import Ended
+from tests.support.disks import small_disk
+from tests.support.environment import clean_environment
+from tests.support.processes import fleet, free_port
+from tests.support.waiting import until
 
 from tidings.sample.hacker_news import HackerNews
 from tidings.sample.serving import StandIn
@@ -30,7 +32,7 @@ HN = "[pipelines.hacker_news]\nbase_url = 'http://127.0.0.1:1/v0'\n"
 async def ran(folder: Path, *arguments: str, given: bytes = b"", environment: dict[str, str] | None = None) -> Ended:
     """Run one command to its end."""
     process = await asyncio.create_subprocess_exec(
-        sys.executable, "-m", "tidings", *arguments, cwd=folder, env=clean_environment() | (environment or {}),
+        sys.executable, "-m", "tidings", *arguments, cwd=folder, env=clean_environment(**environment or {}),
         stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE,
     )  # fmt: skip
     async with asyncio.timeout(90):
@@ -241,7 +243,7 @@ async def on_terminal(folder: Path, *arguments: str, columns: int = 200) -> tupl
     controller, terminal = pty.openpty()
     process = await asyncio.create_subprocess_exec(
         sys.executable, "-m", "tidings", *arguments, cwd=folder, stdout=terminal, stderr=terminal,
-        env=clean_environment() | {"TERM": "xterm", "COLUMNS": str(columns)},
+        env=clean_environment(TERM="xterm", COLUMNS=str(columns)),
     )  # fmt: skip
     os.close(terminal)
     async with asyncio.timeout(90):

@@ -9,11 +9,10 @@ from typing import Any
 
 import typer.main
 from tests.unit.serve.asgi import Client
-from tests.unit.serve.memory import MemoryDesk, empty_pipeline_view
 from tests.unit.serve.world import World, a_world
 
 from tidings.cli.main import app
-from tidings.serve.server import build
+from tidings.serve.application import build
 
 PAGES = (
     "/",
@@ -33,14 +32,8 @@ PAGES = (
 )
 
 
-def empty_world() -> World:
-    world = World(desk=MemoryDesk())
-    world.desk.pipelines = {name: empty_pipeline_view() for name in ("bitcoin_news", "hacker_news")}
-    return world
-
-
 async def commands_of(world: World) -> set[str]:
-    client = Client(build(world.parts(is_demo=True)))
+    client = Client(build(world.backend(is_demo=True)))
     shown: set[str] = set()
     for path in PAGES:
         page = (await client.get(path, headers={"accept": "text/html"})).text
@@ -61,7 +54,8 @@ def parse(arguments: list[str]) -> None:
 
 
 async def test_every_shown_command_is_understood() -> None:
-    shown = await commands_of(a_world()) | await commands_of(empty_world())
+    with a_world() as world, World(tokens={}) as empty:
+        shown = await commands_of(world) | await commands_of(empty)
 
     wrong: dict[str, str] = {}
     for command in sorted(shown):

@@ -12,11 +12,11 @@ from typing import Any
 
 import apsw
 import pytest
-from tests.commands import Ended, tidings
-from tests.engine import Engine
-from tests.example import pipeline, thing
+from tests.support.commands import Ended, tidings
+from tests.support.engine import Engine
+from tests.support.example import pipeline, thing
 
-from tidings.store.backup import write_backup
+from tidings.store.upkeep.backup import write_backup
 
 IS_FULL = os.environ.get("TIDINGS_STORM") == "full"
 PLACES = [20, pytest.param(1_000 if IS_FULL else 100, marks=pytest.mark.slow)]
@@ -28,10 +28,8 @@ HN = "database_url = 'sqlite:///target.db'\n[pipelines.hacker_news]\nbase_url = 
 
 
 @pytest.fixture
-def kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, database_url: str) -> Path:
+def kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, no_settings: None, database_url: str) -> Path:
     """A backup of either database, in a folder whose configuration names a database that is not there yet."""
-    for name in [name for name in os.environ if name.startswith("TIDINGS_")]:
-        monkeypatch.delenv(name)
     monkeypatch.chdir(tmp_path)
     (tmp_path / "tidings.toml").write_text(HN)
     asyncio.run(_back_up(database_url, tmp_path / "kept.db"))
@@ -46,8 +44,8 @@ async def _back_up(url: str, file: Path) -> None:
             "example", [thing(f"t{n}", text, fate=FATES[n % len(FATES)]) for n, text in enumerate(texts)]
         )
         await engine.work_until_idle()
-        engine.store.ledgers.create_token("me", "read")
-        engine.store.ledgers.put("http", "a", rng.randbytes(20_000), 600)
+        engine.store.tokens.create("me", "read")
+        engine.store.caches.put("http", "a", rng.randbytes(20_000), 600)
         write_backup(engine.app.database, file)
 
 
@@ -102,7 +100,6 @@ CHANGES = (
         "INSERT INTO tombstones (pipeline, kind, key, fingerprint, buried_at, forget_at) "
         "VALUES ('example', 'thing', 'new', 'x', 0, 0)",
     ),
-    ("documents_text", "UPDATE documents_text SET title = 'another' WHERE rowid = 1"),
     ("sqlite_sequence", "UPDATE sqlite_sequence SET seq = seq - 1 WHERE name = 'intake'"),
     ("meta", "UPDATE meta SET value = '1' WHERE name = 'backup_taken_at'"),
     ("sqlite_schema", "CREATE TABLE another (name TEXT)"),

@@ -11,8 +11,10 @@ from typing import Any
 
 import msgspec
 import pytest
-from tests.commands import tidings
-from tests.shell import clean_environment, fetched, posted, started, tidings_process, until
+from tests.support.commands import tidings
+from tests.support.environment import clean_environment
+from tests.support.shell import fetched, posted, started, tidings_process
+from tests.support.waiting import wait_until
 
 from tidings.app import App
 from tidings.cli.demo import process_all, wiring_of
@@ -24,11 +26,11 @@ EXPECTED: dict[str, Any] = {
         "states": {"found": 1, "published": 47},
         "parked": 1,
         "dead_letters": {},
-        "announced": 1,
+        "announced": 2,
     },
     "eu_funding": {
-        "found": 61,
-        "states": {"found": 1, "published": 60},
+        "found": 62,
+        "states": {"found": 1, "published": 61},
         "parked": 0,
         "dead_letters": {
             "discord:sample refused the message with 400: Message blocked by harmful links filter, code 240000": 1,
@@ -92,14 +94,14 @@ async def test_the_report_agrees_with_what_the_services_received(tmp_path: Path)
 async def revived_things_succeed(app: App, world: World) -> None:
     """What was refused once succeeds when it is revived; what is wrong in itself fails again, visibly."""
     before = len(world.discord.messages)
-    assert app.store.desk.revive(actor="test") == 3
+    assert app.store.operations.revive(actor="test") == 3
     await app.worker().until_idle(wait_for_due_seconds=30)
 
-    causes = [group.cause for group in app.store.desk.dead_letters()]
+    causes = [group.cause for group in app.store.item_views.dead_letters()]
     assert causes == list(EXPECTED["hacker_news"]["dead_letters"])
     assert len(world.discord.messages) == before + 1
     assert BLOCKED_NOTICE in str(world.discord.messages[-1].body)
-    assert app.store.desk.status().pipelines["eu_funding"].states["published"] == 61
+    assert app.store.status_views.status().pipelines["eu_funding"].states["published"] == 62
 
 
 def test_once_counts_the_same_every_time_and_keeps_nothing_unless_told(tmp_path: Path) -> None:
@@ -142,16 +144,16 @@ def test_the_dashboard_fills_lives_and_leaves_nothing(tmp_path: Path) -> None:
                 for name, part in pipelines.items()
             }
 
-        until(lambda: all(count >= 20 for count in published().values()), lambda: f"enough in {published()}")
+        wait_until(lambda: min(published().values()) >= 20, missing=lambda: f"enough in {published()}")
         assert "Hacker News" in fetched(address).decode()
 
-        seen = sum(until(published, lambda: "anything").values())
-        until(lambda: sum(published().values()) > seen + 3, lambda: f"more than {seen} in {published()}")
-        assert b"tidings" in until(lambda: fetched(channel), lambda: "the channel's page")
+        seen = sum(wait_until(published, missing=lambda: "anything").values())
+        wait_until(lambda: sum(published().values()) > seen + 3, missing=lambda: f"more than {seen} in {published()}")
+        assert b"tidings" in wait_until(lambda: fetched(channel), missing=lambda: "the channel's page")
 
-        until(lambda: dead_letters(address) == 3, lambda: f"three dead letters, not {dead_letters(address)}")
+        wait_until(lambda: dead_letters(address) == 3, missing=lambda: f"three, not {dead_letters(address)}")
         assert posted(f"{address}/api/v1/dead-letters/revive", {"all": True}) == {"revived": 3}
-        until(lambda: dead_letters(address) == 1, lambda: f"one dead letter, not {dead_letters(address)}")
+        wait_until(lambda: dead_letters(address) == 1, missing=lambda: f"one, not {dead_letters(address)}")
 
         assert len(list((tmp_path / "temporary").iterdir())) == 1
         demo.process.send_signal(signal.SIGINT)

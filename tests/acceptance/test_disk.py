@@ -15,21 +15,23 @@ from typing import Any
 
 import apsw
 import pytest
-from tests.commands import Ended, tidings
-from tests.conftest import new_postgres_database
-from tests.disks import SmallDisk, small_disk, without_rights
-from tests.engine import Engine
-from tests.example import pipeline, thing
-from tests.unit.serve.asgi import Client, eventually
+from tests.support.commands import Ended, tidings
+from tests.support.disks import SmallDisk, small_disk, without_rights
+from tests.support.engine import Engine
+from tests.support.example import pipeline, thing
+from tests.support.own_sql import own_sql
+from tests.support.postgres import new_postgres_database
+from tests.support.waiting import until
+from tests.unit.serve.asgi import Client
 
-from tidings.cli.serving import parts_of
+from tidings.app import backend_of
 from tidings.config import Server
 from tidings.model.errors import BadInput, StoreUnavailable
 from tidings.pipelines import hacker_news
-from tidings.serve.server import build
-from tidings.store.backup import write_backup
-from tidings.store.database import connect
-from tidings.store.migrate import migrate
+from tidings.serve.application import build
+from tidings.store.db.database import connect
+from tidings.store.upkeep.backup import write_backup
+from tidings.store.upkeep.migrate import migrate
 from tidings.watch.logs import log
 
 PAGE = 8192
@@ -37,10 +39,8 @@ HN = "[pipelines.hacker_news]\nbase_url = 'http://127.0.0.1:1/v0'\n"
 
 
 @pytest.fixture
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, no_settings: None) -> Path:
     """A folder with a configuration and a database of some size that was closed cleanly."""
-    for name in [name for name in os.environ if name.startswith("TIDINGS_")]:
-        monkeypatch.delenv(name)
     monkeypatch.chdir(tmp_path)
     (tmp_path / "tidings.toml").write_text(HN)
     asyncio.run(_fill(tmp_path / "tidings.db"))
@@ -236,7 +236,7 @@ def test_a_newer_postgresql_schema_is_refused(folder: Path, postgres_server: str
     database = connect(url)
     migrate(database)
     with database.transaction() as tx:
-        tx.sql("INSERT INTO migrations VALUES (9999, 'future', 'x', 0)", {})
+        own_sql(tx, "INSERT INTO migrations VALUES (9999, 'future', 'x', 0)")
     database.close()
     (folder / "tidings.toml").write_text(f'database_url = "{url}"\n{HN}')
     ended = work()
@@ -305,12 +305,12 @@ WRITES: dict[str, Callable[[Engine], Any]] = {
     "claim": lambda e: len(e.store.items.claim("example", "pure", 5, "me", 60)),
     "sweep": lambda e: e.store.items.sweep(),
     "declare a source": lambda e: e.store.schedules.declare("example.other", "example"),
-    "reserve a budget": lambda e: e.store.ledgers.reserve("tokens", 1, 10),
-    "cache": lambda e: e.store.ledgers.put("http", "a", b"b", 60),
-    "enter a limiter": lambda e: e.store.ledgers.enter("room", limit=1, per_seconds=60, hold_seconds=5).token,
-    "pause": lambda e: e.store.ledgers.pause("pipeline:example", "full"),
-    "create a token": lambda e: e.store.ledgers.create_token("me", "read"),
-    "replay": lambda e: e.desk.replay("example", state=None, query=None, actor="me", dry_run=False),
+    "reserve a budget": lambda e: e.store.budgets.reserve("tokens", 1, 10),
+    "cache": lambda e: e.store.caches.put("http", "a", b"b", 60),
+    "enter a limiter": lambda e: e.store.limiters.enter("room", limit=1, per_seconds=60, hold_seconds=5).token,
+    "pause": lambda e: e.store.pauses.pause("pipeline:example", "full"),
+    "create a token": lambda e: e.store.tokens.create("me", "read"),
+    "replay": lambda e: e.store.operations.replay("example", state=None, query=None, actor="me", dry_run=False),
     "tidy": lambda e: e.store.retention.tidy(),
 }
 
@@ -323,20 +323,20 @@ async def test_a_full_disk_acknowledges_nothing_and_heals(name: str, disk: Small
         engine.store.intake.merge("example")
         engine.store.items.claim("example", "pure", 1, "gone", 5)
         engine.store.intake.append("example", [thing("c")])
-        engine.store.ledgers.put("http", "old", b"", 1)
+        engine.store.caches.put("http", "old", b"", 1)
         engine.advance_clock(seconds=60)
         before = _content(engine)
         with disk.full(file), pytest.raises(StoreUnavailable):
             WRITES[name](engine)
         assert _content(engine) == before
         WRITES[name](engine)
-        engine.desk.resume("pipeline:example")
+        engine.store.switches.resume("pipeline:example")
         engine.advance_clock(seconds=60)
         await engine.sweep()
         await engine.work_through(rounds=5)
         assert engine.states("thing")["shown"] >= 3
         with engine.app.database.reading() as tx:
-            assert tx.sql("PRAGMA integrity_check", {}) == [("ok",)]
+            assert own_sql(tx, "PRAGMA integrity_check") == [("ok",)]
 
 
 def _content(engine: Engine) -> dict[str, Any]:
@@ -353,7 +353,7 @@ def _content(engine: Engine) -> dict[str, Any]:
         "tokens",
     )
     with engine.app.database.reading() as tx:
-        return {name: tx.sql(f"SELECT * FROM {name}", {}) for name in names}
+        return {name: own_sql(tx, f"SELECT * FROM {name}", {}) for name in names}
 
 
 async def test_workers_wait_on_a_full_disk_and_go_on_by_themselves(disk: SmallDisk) -> None:
@@ -379,8 +379,8 @@ async def test_a_full_disk_is_told_by_readyz_and_seldom_in_the_log(disk: SmallDi
     file = disk.folder / "tidings.db"
     lines: list[logging.LogRecord] = []
     async with Engine(f"sqlite:///{file}", [hacker_news.build(hacker_news.Settings())]) as engine:
-        token = engine.store.ledgers.create_token("test", "ingest")
-        client = Client(build(parts_of(engine.app, Server().model_dump(), loopback=True)), token=token)
+        token = engine.store.tokens.create("test", "ingest")
+        client = Client(build(backend_of(engine.app, Server().model_dump(), loopback=True)), token=token)
         story = {"id": 1, "type": "story", "by": "ada", "time": 1_700_000_000, "title": "T", "text": "word " * 2_000}
         assert (await client.get("/readyz")).status == 200
         with disk.full(file), kept_lines(lines):
@@ -389,7 +389,7 @@ async def test_a_full_disk_is_told_by_readyz_and_seldom_in_the_log(disk: SmallDi
             seconds = time.monotonic() - started
             not_ready = await client.get("/readyz")
         # Nobody writes now; it notices by itself.
-        await eventually(lambda: answers(client, "/readyz", 200))
+        await until(lambda: answers(client, "/readyz", 200))
         accepted = await client.post("/api/v1/hacker_news/items", story)
 
     assert {answer.status for answer in refused} == {507}

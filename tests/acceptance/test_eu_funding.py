@@ -21,8 +21,8 @@ async def test_recorded_calls_are_announced_once_and_in_order(database_url: str,
     async with a_world(database_url, portal) as world:
         first = await world.crawl()
         await world.settle_down()
-        assert (first.error, first.new, first.rejected) == (None, 336, 0)
-        assert world.opened.states("opportunity") == {"published": 336}
+        assert (first.error, first.new, first.rejected) == (None, 340, 0)
+        assert world.opened.states("opportunity") == {"published": 340}
         assert world.titles() == [], "the first run is a baseline"
 
         for row in late:
@@ -46,7 +46,7 @@ async def test_recorded_calls_are_announced_once_and_in_order(database_url: str,
             await world.settle_down()
         assert len(world.discord.messages) == 41
         assert world.titles()[-1] == f"Update: {title_of(moved)}"
-        assert "→ 10 March 2027, 17:00 UTC" in world.discord.messages[-1].body["embeds"][0]["description"]
+        assert "→ 10 March 2027, 17:00 Brussels time" in world.discord.messages[-1].body["embeds"][0]["description"]
 
 
 async def test_the_first_run_announces_only_what_is_recent(database_url: str) -> None:
@@ -125,11 +125,11 @@ async def test_a_summary_that_fails_three_times_is_a_dead_letter_that_revives(da
     async with a_world(database_url, portal) as world:
         await world.crawl()
         await world.settle_down(hours=24)
-        (group,) = world.opened.desk.dead_letters()
+        (group,) = world.opened.store.item_views.dead_letters()
         assert (group.cause, group.count) == ("the portal's details of LIFE-2026-00001 answered 502; it may recover", 1)
         assert len([r for r in portal.faults.requests if r[1].startswith(DETAILS)]) == 3
 
-        assert world.opened.desk.revive(actor="test") == 1
+        assert world.opened.store.operations.revive(actor="test") == 1
         await world.settle_down()
         assert world.titles() == ["Call 1"]
 
@@ -140,11 +140,11 @@ async def test_what_waits_longer_than_a_week_ends_visibly_and_can_be_revived(dat
         world.opened.store.intake.merge(PIPELINE)
         world.opened.advance_clock(seconds=7 * 86_400 + 1)
         await world.settle_down()
-        (group,) = world.opened.desk.dead_letters()
+        (group,) = world.opened.store.item_views.dead_letters()
         assert group.cause == "is_fresh: waited longer than 7 days"
-        assert world.opened.desk.status().pipelines[PIPELINE].dead_letters == 1
+        assert world.opened.store.status_views.status().pipelines[PIPELINE].dead_letters == 1
 
-        world.opened.desk.revive(cause=group.cause, actor="test")
+        world.opened.store.operations.revive(cause=group.cause, actor="test")
         await world.settle_down()
         assert world.opened.states("opportunity") == {"published": 1}
 
@@ -188,7 +188,7 @@ async def test_a_failing_message_is_not_overtaken(database_url: str) -> None:
 
         assert len(world.discord.messages) == 6
         assert world.sent_in_order()
-        assert sum(d.ambiguous for d in world.opened.desk.deliveries()) == 3
+        assert sum(d.ambiguous for d in world.opened.store.item_views.deliveries()) == 3
 
 
 async def test_five_failures_bury_one_message_and_free_the_channel(database_url: str) -> None:
@@ -199,7 +199,7 @@ async def test_five_failures_bury_one_message_and_free_the_channel(database_url:
         await world.settle_down()
 
         assert len(world.discord.messages) == 1
-        dead, sent = sorted(world.opened.desk.deliveries(), key=lambda d: d.state)
+        dead, sent = sorted(world.opened.store.item_views.deliveries(), key=lambda d: d.state)
         assert (dead.standing, dead.ambiguous, sent.standing) == ("dead", 5, "done")
 
 
@@ -211,13 +211,13 @@ async def test_a_deleted_webhook_pauses_the_channel_and_loses_nothing(database_u
         await world.settle_down(hours=1)
         await world.opened.app.alert_loop().check()
         assert world.discord.requests == 1
-        (channel,) = world.opened.desk.channels()
+        (channel,) = world.opened.store.status_views.channels()
         assert (channel.paused, channel.waiting) == (True, 8)
-        (alert,) = [a for a in world.opened.desk.alerts() if a.name == "channel paused"]
+        (alert,) = [a for a in world.opened.store.status_views.alerts() if a.name == "channel paused"]
         assert "discord:eu answered 404" in alert.message
 
         world.discord.faults.clear()
-        world.opened.desk.resume("channel:eu")
+        world.opened.store.switches.resume("channel:eu")
         await world.settle_down()
         assert len(world.discord.messages) == 8
         assert world.sent_in_order()
@@ -225,12 +225,12 @@ async def test_a_deleted_webhook_pauses_the_channel_and_loses_nothing(database_u
 
 async def test_a_paused_channel_waits_and_goes_on(database_url: str) -> None:
     async with a_world(database_url, EuPortal.of([a_result(1)])) as world:
-        world.opened.desk.pause("channel:eu", reason="a holiday")
+        world.opened.store.switches.pause("channel:eu", reason="a holiday")
         await world.crawl()
         await world.settle_down(hours=1)
         assert world.discord.requests == 0
 
-        world.opened.desk.resume("channel:eu")
+        world.opened.store.switches.resume("channel:eu")
         await world.settle_down()
         assert world.titles() == ["Call 1"]
 
@@ -273,7 +273,7 @@ async def test_status_metrics_and_alerts_show_the_warning_signs(database_url: st
         engine = world.opened
         await world.crawl()
         engine.store.intake.merge(PIPELINE)
-        engine.desk.pause("channel:eu", reason="test")
+        engine.store.switches.pause("channel:eu", reason="test")
         assert await firing(world) == {"summarize queue", "channel paused"}
         assert view(world).states["found"] == 101
 
@@ -293,9 +293,9 @@ async def test_status_metrics_and_alerts_show_the_warning_signs(database_url: st
         await world.settle_down(hours=1)
         assert await firing(world) == {"announce queue", "dead letters", "channel paused"}
 
-        engine.desk.resume("channel:eu")
+        engine.store.switches.resume("channel:eu")
         await world.settle_down()
-        engine.desk.revive(actor="test")
+        engine.store.operations.revive(actor="test")
         await world.settle_down()
         assert await firing(world) == set()
         assert view(world).deliveries == {"sent": 72}
@@ -307,12 +307,12 @@ async def test_status_metrics_and_alerts_show_the_warning_signs(database_url: st
 
 
 def view(world: World) -> PipelineView:
-    return world.opened.desk.status().pipelines[PIPELINE]
+    return world.opened.store.status_views.status().pipelines[PIPELINE]
 
 
 async def firing(world: World) -> set[str]:
     await world.opened.app.alert_loop().check()
-    return {alert.name for alert in world.opened.desk.alerts() if alert.name != "processing lag"}
+    return {alert.name for alert in world.opened.store.status_views.alerts() if alert.name != "processing lag"}
 
 
 def life(world: World, key: str) -> list[str]:

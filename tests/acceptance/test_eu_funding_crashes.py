@@ -6,18 +6,17 @@ import asyncio
 import json
 import sys
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import Any
 
 import pytest
 from tests.acceptance.funding_world import PIPELINE, World, a_result, a_world
+from tests.support.environment import ROOT, clean_environment
 
 from tidings.publish.sending import Policy
 from tidings.sample.discord import FaultName
 from tidings.sample.eu_portal import EuPortal
 
 pytestmark = pytest.mark.slow
-ROOT = Path(__file__).resolve().parents[2]
 LEASE_SECONDS = 900
 
 POINTS: list[tuple[str, FaultName | None, int, int]] = [
@@ -41,7 +40,7 @@ async def test_a_kill_around_the_post_repeats_at_most_what_is_counted(
         swept = await world.opened.sweep()
         await world.settle_down()
 
-        (delivery,) = world.opened.desk.deliveries()
+        (delivery,) = world.opened.store.item_views.deliveries()
         assert swept.ambiguous == ambiguous
         assert (delivery.state, delivery.standing, delivery.ambiguous) == ("sent", "done", ambiguous)
         assert len(world.discord.messages) == posted
@@ -60,15 +59,15 @@ async def test_at_most_once_leaves_each_doubt_to_a_person(
         world.opened.advance_clock(seconds=LEASE_SECONDS + 1)
         await world.opened.sweep()
         await world.settle_down()
-        (group,) = world.opened.desk.dead_letters()
+        (group,) = world.opened.store.item_views.dead_letters()
         assert (group.cause, group.count) == ("ambiguous", 1)
         assert len(world.discord.messages) == posted
-        assert world.opened.desk.deliveries()[0].ambiguous == 1
+        assert world.opened.store.item_views.deliveries()[0].ambiguous == 1
 
-        world.opened.desk.revive(cause="ambiguous", actor="test")
+        world.opened.store.operations.revive(cause="ambiguous", actor="test")
         await world.settle_down()
         assert len(world.discord.messages) == posted + 1
-        assert world.opened.desk.dead_letters() == []
+        assert world.opened.store.item_views.dead_letters() == []
 
 
 def a_queued_delivery(database_url: str, **options: Any) -> Any:
@@ -105,12 +104,12 @@ async def killed(
     told = {
         "database_url": database_url,
         "portal_url": world.opened.wiring.endpoints[0],
-        "webhook": world.opened.wiring.channels[0].address,
+        "webhook": world.opened.wiring.channels[0].settings.model_dump()["webhook_url"].get_secret_value(),
         "policy": policy,
         "dies": dies,
     }
     process = await asyncio.create_subprocess_exec(
-        sys.executable, "-m", "tests.acceptance.funding_worker", json.dumps(told), cwd=ROOT
+        sys.executable, "-m", "tests.acceptance.funding_worker", json.dumps(told), cwd=ROOT, env=clean_environment()
     )
     if dies == "written":
         async with asyncio.timeout(60):

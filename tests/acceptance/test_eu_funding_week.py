@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from starlette.responses import HTMLResponse, JSONResponse, Response
 from tests.acceptance.funding_world import HARVEST, PIPELINE, World, a_result, a_world, day
+from tests.support.own_sql import own_sql
 
 from tidings.sample.discord import FaultName
 from tidings.sample.eu_portal import EuPortal
@@ -83,10 +84,10 @@ class Week:
 
     async def look_after_channels(self) -> None:
         """An operator mends a webhook that was refused."""
-        (channel,) = self.world.opened.desk.channels()
+        (channel,) = self.world.opened.store.status_views.channels()
         if channel.paused:
             self.pauses += 1
-            self.world.opened.desk.resume("channel:eu")
+            self.world.opened.store.switches.resume("channel:eu")
 
 
 @pytest.mark.parametrize("seed", [7])
@@ -124,7 +125,7 @@ async def the_dust_settles(week: Week) -> None:
         world.opened.advance_clock(seconds=1_000)
         await world.opened.sweep()
         await week.look_after_channels()
-        world.opened.desk.revive(actor="test")
+        world.opened.store.operations.revive(actor="test")
         await world.settle_down(hours=24)
 
 
@@ -144,14 +145,14 @@ def check_updates(week: Week) -> None:
         if title in by_title:
             assert len(by_title[title]) <= moves
             moment = datetime.fromisoformat(week.deadlines[reference])
-            assert f"→ {moment.day} {moment:%B %Y}, 17:00 UTC." in last[title]
+            assert f"→ {moment.day} {moment:%B %Y}, 17:00 Brussels time." in last[title]
     told = sum(len(ids) for ids in by_title.values())
     assert told >= len(week.moves) * 0.6, "a move may coincide with the first announcement, few do"
 
 
 def check_repeats(world: World) -> None:
     """Discord kept each delivery at most once more than its outcome was in doubt."""
-    deliveries = world.opened.desk.deliveries(limit=10_000)
+    deliveries = world.opened.store.item_views.deliveries(limit=10_000)
     doubts = {world.body(d.key)["id"]: d.ambiguous for d in deliveries}
     posts = Counter(posted.delivery_id for posted in world.discord.messages)
     assert {d.standing for d in deliveries} == {"done"}
@@ -170,9 +171,9 @@ async def check_growth(world: World) -> None:
     after = counts(world)
     assert all(after[table] <= before[table] for table in TABLES), (before, after)
     assert before["journal"] <= 15 * before["items"]
-    assert world.opened.desk.status().pipelines[PIPELINE].leased == 0
+    assert world.opened.store.status_views.status().pipelines[PIPELINE].leased == 0
 
 
 def counts(world: World) -> dict[str, Any]:
     with world.opened.app.database.reading() as tx:
-        return {table: tx.sql(f"SELECT count(*) FROM {table}", {})[0][0] for table in TABLES}
+        return {table: own_sql(tx, f"SELECT count(*) FROM {table}", {})[0][0] for table in TABLES}

@@ -7,15 +7,14 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Any
 
-from tests.engine import Engine
+from tests.support.engine import Engine, discord_channel
 
 from tidings.model.clock import SystemClock
 from tidings.model.publication import Route
 from tidings.pipelines import feeds
 from tidings.sample.discord import DiscordStandIn
-from tidings.sample.feeds import Feeds, SampleEntry
+from tidings.sample.feeds import FeedSites, SampleEntry
 from tidings.sample.serving import StandIn
-from tidings.wiring import ChannelSpec
 
 
 @dataclass
@@ -23,7 +22,7 @@ class Reader:
     """The engine, the websites it reads and the channel it tells."""
 
     engine: Engine
-    sites: Feeds
+    sites: FeedSites
     discord: DiscordStandIn
 
     def titles(self) -> list[str]:
@@ -35,7 +34,7 @@ class Reader:
 
 @asynccontextmanager
 async def reading(database_url: str, query: str = "", **settings: Any) -> AsyncIterator[Reader]:
-    sites = Feeds.from_package(SystemClock().now_ms)
+    sites = FeedSites.from_package(SystemClock().now_ms)
     discord = DiscordStandIn.from_package()
     async with StandIn(sites.app) as web, StandIn(discord.app) as channel:
         listed: list[Any] = [
@@ -46,7 +45,7 @@ async def reading(database_url: str, query: str = "", **settings: Any) -> AsyncI
             database_url,
             [feeds.build(feeds.Settings(feeds=listed))],
             loopback=[("127.0.0.1", web.port)],
-            channels=[ChannelSpec("news", discord.webhook_url(channel.url))],
+            channels=[discord_channel("news", discord.webhook_url(channel.url))],
             routes=[Route("feeds", "news", query)],
         )
         async with engine:
@@ -105,6 +104,24 @@ async def test_what_is_new_is_told_to_the_channels_whose_route_matches(database_
         assert reader.told().count("A new lens") == 1, "a change is no news"
 
 
+async def test_a_feed_that_is_gone_is_not_asked_again(database_url: str) -> None:
+    async with reading(database_url) as reader:
+        engine, sites = reader.engine, reader.sites
+        site = sites.feeds["lampkeeper.example"]
+        await engine.discover()
+        path = f"/{site.host}{site.home_path}"
+        for gone in (path, f"/{site.host}{site.feed_path}"):
+            sites.gone[gone] = 410
+        runs = [await engine.discover() for _ in range(3)]
+
+        errors = [[run.error for run in each if run.error] for each in runs]
+        assert all("gone for good; remove it from feeds.feeds" in error for (error,) in errors)
+        assert [each.status for each in sites.asked if each.path == path and each.status == 410] == [410]
+        assert sum(run.found for run in runs[-1]) == 0
+        await engine.work_until_idle()
+        assert any(site.title == card["feed_title"] for card in engine.cards("entries")), "what was found stays"
+
+
 async def test_a_page_that_cannot_be_had_leaves_the_entry_with_the_feeds_words(database_url: str) -> None:
     async with reading(database_url) as reader:
         engine, sites = reader.engine, reader.sites
@@ -120,7 +137,7 @@ async def test_a_page_that_cannot_be_had_leaves_the_entry_with_the_feeds_words(d
         cards = {card["title"]: card for card in engine.cards("entries")}
         assert cards[gone.title]["text_from"] == cards[busy.title]["text_from"] == "feed"
         assert cards[gone.title]["summary"] == gone.summary
-        assert engine.desk.dead_letters() == []
+        assert engine.store.item_views.dead_letters() == []
         assert set(engine.states("entry")) == {"published"}
         asked = [each.path for each in sites.asked]
         assert asked.count(f"/{site.host}{gone.path}") == 1

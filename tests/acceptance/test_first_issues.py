@@ -10,15 +10,15 @@ from pathlib import Path
 from typing import Any
 
 from tests.acceptance.beginners_world import RESTING, Expected, beginners_world, settings_for
-from tests.engine import Engine
+from tests.support.engine import Engine
 
-from tidings.cli.serving import parts_of
+from tidings.app import backend_of
 from tidings.model.clock import SystemClock
 from tidings.net.client import Web
 from tidings.pipelines import first_issues
 from tidings.sample.github import GitHub, refusal
 from tidings.sample.serving import StandIn
-from tidings.serve.server import build
+from tidings.serve.application import build
 
 SOURCE = "first_issues.github"
 
@@ -98,7 +98,7 @@ async def test_the_whole_list_ends_in_the_right_states_and_only_changes_are_work
         assert len(issues) == len(watch.expected.issues)
         assert all(1 <= card["difficulty"] <= 10 and card["introduction"] for card in issues.values())
         assert {card["claimed_how"] for card in issues.values()} == {"comment", None}
-        assert engine.desk.dead_letters() == []
+        assert engine.store.item_views.dead_letters() == []
         limited = [call for call in world.calls if call.status == 403]
         assert 0 < len(limited) < 100, "limits are met, and not run into again and again"
 
@@ -222,9 +222,9 @@ async def test_a_failing_repository_and_a_failing_issue_fail_alone_and_visibly(
         assert issue["processing_status"] == "failed"
         others = [row for row in engine.items() if row.key not in ("pandas-dev/pandas", "facebook/react#1")]
         assert {row.state for row in others} == {"published"}
-        assert len(engine.desk.dead_letters()) == 2
+        assert len(engine.store.item_views.dead_letters()) == 2
 
-        assert engine.desk.revive(actor="test") == 2
+        assert engine.store.operations.revive(actor="test") == 2
         await engine.work_until_idle()
         assert engine.card("repos", "pandas-dev/pandas")["processing_status"] == "completed"  # type: ignore[index]
         assert engine.card("issues", "facebook/react/1")["processing_status"] == "completed"  # type: ignore[index]
@@ -240,7 +240,7 @@ async def test_readers_ask_for_repositories_and_issues(tmp_path: Path, samples: 
         }
         await watch.to_rest()
         settings = {"hosts": [], "root_path": "", "cors_origins": []}
-        application = build(parts_of(engine.app, settings, loopback=True))
+        application = build(backend_of(engine.app, settings, loopback=True))
         async with StandIn(application) as server, Web(user_agent="t/1", endpoints=[server.url]) as web:
 
             async def ask(path: str) -> Any:
@@ -286,5 +286,5 @@ async def test_without_a_token_the_list_is_read_inside_the_quota(tmp_path: Path,
         assert len(refused) <= hours, "the quota is respected, not run into"
         asked = [call for call in world.calls if call.path.startswith("/repos")]
         assert len(asked) <= (hours + 1) * 60
-        (budget,) = [each for each in engine.store.ledgers.today() if each.name == "first_issues.calls"]
+        (budget,) = [each for each in engine.store.budgets.today() if each.name == "first_issues.calls"]
         assert (budget.limit, budget.spent > 0) == (1440, True)

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.engine import Engine
+from tests.support.engine import Engine
 
 from tidings.discover.upload import admit_lines, read_lines
 from tidings.model.item import Appended, Rejected
@@ -148,7 +148,7 @@ async def test_order_does_not_matter_for_threads_and_cards(database_url, tmp_pat
 
 
 def another(url: str, tmp_path: Path, request: pytest.FixtureRequest) -> str:
-    from tests.conftest import new_postgres_database
+    from tests.support.postgres import new_postgres_database
 
     if url.startswith("sqlite"):
         return f"sqlite:///{tmp_path / 'another.db'}"
@@ -250,7 +250,7 @@ async def test_a_comment_is_listed_by_its_words_and_not_by_its_markup(engine):
     upload(engine, [a_story(1, kids=[2]), a_comment(2, 1, text="<p>It&#x27;s <i>so</i> simple")])
     await engine.work_until_idle()
 
-    titles = {row.key: row.title for row in engine.desk.items(pipeline="hacker_news")}
+    titles = {row.key: row.title for row in engine.store.item_views.items(pipeline="hacker_news")}
     assert titles["2"] == "It's so simple"
 
 
@@ -488,7 +488,7 @@ async def test_a_failed_item_is_tried_three_times_and_then_dead(engine):
     await engine.work_until_idle()
     third = engine.item("item", "1")
     assert (third.item.state, third.item.standing, third.body["retry_count"]) == ("failed", "dead", 3)
-    assert [group.cause for group in engine.desk.dead_letters()] == [third.body["error"]]
+    assert [group.cause for group in engine.store.item_views.dead_letters()] == [third.body["error"]]
 
     engine.advance_clock(seconds=48 * HOUR)
     await engine.work_until_idle()
@@ -499,7 +499,7 @@ async def test_dead_letters_of_one_sort_are_one_group_whatever_the_value(engine)
     upload(engine, [a_story(1, url="nonsense"), a_story(2, url="other nonsense"), a_comment(3, 3), a_comment(4, 4)])
     await engine.work_through()
 
-    groups = {group.cause: group.count for group in engine.desk.dead_letters()}
+    groups = {group.cause: group.count for group in engine.store.item_views.dead_letters()}
     assert groups == {"url: no web address": 2, "is_hierarchy_valid: parent: the item itself": 2}
     assert engine.item("item", "1").item.last_error == "url: 'nonsense' is no web address"
 
@@ -521,7 +521,7 @@ async def test_a_revived_item_has_all_its_tries_again(engine):
     await engine.work_through()
     assert engine.item("item", "1").item.standing == "dead"
 
-    engine.desk.revive(item=engine.item("item", "1").item.id, actor="tester")
+    engine.store.operations.revive(item=engine.item("item", "1").item.id, actor="tester")
     await engine.work_until_idle()
 
     view = engine.item("item", "1")
@@ -543,16 +543,111 @@ async def test_marking_by_hand_and_retrying_by_hand(engine):
     await engine.work_until_idle()
     item = engine.item("item", "1").item.id
 
-    failed = engine.desk.transition(item, "mark_failed", actor="tester", reason="a look at it")
+    engine.store.operations.transition(item, "mark_failed", actor="tester", reason="a look at it")
+    failed = engine.item("item", "1")
     assert failed.item.state == "failed"
     assert failed.body["retry_count"] == 1
     assert failed.transitions == ["retry_processing"]
-    engine.desk.transition(item, "retry_processing", actor="tester", reason="looked")
+    engine.store.operations.transition(item, "retry_processing", actor="tester", reason="looked")
     await engine.work_until_idle()
 
     view = engine.item("item", "1")
     assert (view.item.state, view.body.get("error")) == ("completed", None)
     assert view.body["retry_attempt_at"] >= failed.body["last_failure_at"]
+
+
+async def test_an_item_marked_failed_by_hand_is_gone_everywhere_until_it_is_completed_again(engine):
+    upload(engine, [a_story(1, kids=[2]), a_comment(2, 1)])
+    await engine.work_until_idle()
+    item = engine.item("item", "1").item.id
+    engine.store.operations.transition(item, "mark_failed", actor="tester", reason="a look at it")
+
+    for _ in range(2):
+        assert engine.card("items", "1") is None
+        assert [card["id"] for card in engine.cards("items")] == [2]
+        assert [hit.key for hit in engine.search("story")] == []
+        engine.store.rebuilder.rebuild()
+    engine.store.operations.transition(item, "retry_processing", actor="tester", reason="looked")
+    await engine.work_until_idle()
+
+    card = engine.card("items", "1")
+    assert card is not None
+    assert card["state"] == "completed"
+    assert [hit.key for hit in engine.search("story")] == ["1"]
+
+
+async def test_a_card_tells_that_a_newer_copy_of_its_item_failed(engine):
+    upload(engine, [a_story(1)])
+    await engine.work_until_idle()
+    upload(engine, [a_story(1, score=7, url="no address")])
+    await engine.work_until_idle()
+
+    for _ in range(2):
+        card = engine.card("items", "1")
+        assert card is not None
+        # An invalid update never damages what readers see.
+        assert (card["state"], card["score"], card.get("url")) == ("failed", 1, None)
+        assert [hit.key for hit in engine.search("story")] == ["1"]
+        engine.store.rebuilder.rebuild()
+    upload(engine, [a_story(1, score=8)])
+    await engine.work_until_idle()
+
+    card = engine.card("items", "1")
+    assert card is not None
+    assert (card["state"], card["score"]) == ("completed", 8)
+
+
+async def test_titles_are_listed_as_plain_text(engine):
+    upload(engine, [a_story(1, title="Q&amp;A: is 1 &lt; 2?")])
+    await engine.work_until_idle()
+
+    (row,) = engine.items("item")
+    assert row.title == "Q&A: is 1 < 2?"
+
+
+@pytest.mark.parametrize(
+    ("given", "url"),
+    [
+        (" https://a.example/x \n", "https://a.example/x"),
+        ("https://a.example/a b?q=c d#e f", "https://a.example/a%20b?q=c%20d#e%20f"),
+        ('https://a.example/"x"<y>\t', "https://a.example/%22x%22%3Cy%3E"),
+        ("https://a.example?a b", "https://a.example?a%20b"),
+    ],
+)
+async def test_an_address_is_spelled_as_browsers_send_it(engine, given, url):
+    upload(engine, [a_story(1, url=given, kids=[2]), a_comment(2, 1)])
+    await engine.work_until_idle()
+
+    card = engine.card("items", "1")
+    assert card is not None
+    assert card["url"] == url
+
+
+async def test_what_stands_at_the_top_shows_no_parent(engine):
+    upload(engine, [a_story(1), a_story(2, parent=1, poll=1), a_comment(3, 2, poll=1)])
+    await engine.work_until_idle()
+
+    for number, parent in ((2, None), (3, 2)):
+        card = engine.card("items", str(number))
+        assert card is not None
+        assert (card.get("parent"), card.get("poll")) == (parent, None)
+    assert [hit.key for hit in engine.search("parent:1")] == []
+
+
+async def test_a_step_that_raised_stands_in_the_life_line(database_url):
+    def collapse(work: Work) -> Outcome:
+        raise ZeroDivisionError("the roof came down")
+
+    async with Engine(database_url, [with_step("index_item", collapse)], endpoints=["http://127.0.0.1:9"]) as engine:
+        upload(engine, [a_story(1)])
+        await engine.work_through()
+
+        rows = [row for row in engine.item("item", "1").life if row.error]
+        assert rows
+        for row in rows:
+            raised = [(m.from_state, m.to_state, m.note) for m in row.steps if m.transition == "index_item"]
+            place = "hierarchy_resolved"
+            assert raised == [(place, place, "raised ZeroDivisionError: the roof came down")]
 
 
 STEPS = ("auto_ingest", "validate_item", "check_duplicates", "resolve_hierarchy", "index_item", "complete_processing")
@@ -612,10 +707,12 @@ async def test_an_item_can_be_marked_as_failed_in_every_state(database_url, step
         resting = engine.item("item", "1")
         assert resting.item.state == declared.workflows["item"].named(step).source
 
-        failed = engine.desk.transition(resting.item.id, "mark_failed", actor="tester", reason="enough")
+        engine.store.operations.transition(resting.item.id, "mark_failed", actor="tester", reason="enough")
 
+        failed = engine.item("item", "1")
         assert (failed.item.state, failed.body["retry_count"]) == ("failed", 1)
-        again = engine.desk.transition(resting.item.id, "retry_processing", actor="tester", reason="once more")
+        engine.store.operations.transition(resting.item.id, "retry_processing", actor="tester", reason="once more")
+        again = engine.item("item", "1")
         assert (again.item.state, again.body.get("error")) == ("ingested", None)
 
 

@@ -12,7 +12,8 @@ from pathlib import Path
 from urllib.request import urlopen
 
 import pytest
-from tests.processes import Running, fleet, free_port, until
+from tests.support.processes import Running, fleet, free_port
+from tests.support.waiting import until
 
 HALF_OPEN = 1_500
 HEADER_SECONDS = 4

@@ -7,13 +7,8 @@ fields taken for HTML, whatever they were meant to be.
 from __future__ import annotations
 
 import csv
-import importlib
 import io
-import os
 import re
-import types
-import typing
-from html import escape
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
@@ -22,74 +17,16 @@ from xml.etree import ElementTree
 import feedparser
 import msgspec
 import pytest
-from tests.commands import tidings
+from tests.support.commands import tidings
+from tests.support.hostile_text import HOSTILE, card_of, document_of, pipelines
 from tests.unit.serve.asgi import Client
-from tests.unit.serve.world import NOW_MS, World
+from tests.unit.serve.world import World, showcase
 
-from tidings.model.pipeline import Pipeline
-from tidings.model.publication import Collection, Document, Notice, NoticeField
-from tidings.publish.embeds import message
-from tidings.serve.server import build
+from tidings.model.publication import Notice, NoticeField
+from tidings.publish.notifiers.discord.embeds import message
+from tidings.serve.application import build
 
-PIPELINES = ("bitcoin_news", "eu_funding", "feeds", "first_issues", "hacker_news")
 BROWSER = {"accept": "text/html"}
-LIVE = (
-    "<script>alert(1)</script><img src=x onerror=alert(1)><iframe src=//evil.example></iframe>"
-    '<a href="javascript:alert(1)">x</a>'
-)
-HOSTILE = {
-    "escaped": escape(LIVE),
-    "escaped twice": escape(escape(LIVE)),
-    "escaped three times": escape(escape(escape(LIVE))),
-    "escaped by numbers": "".join(f"&#{ord(c)};" for c in LIVE),
-    "escaped by hexadecimal numbers": "".join(f"&#x{ord(c):x};" if c in "<>" else c for c in LIVE),
-    "escaped numbers": escape("".join(f"&#{ord(c)};" for c in LIVE)),
-    "escaped without semicolons": LIVE.replace("<", "&lt").replace(">", "&gt"),
-    "escaped and live": f"{escape(LIVE)} {LIVE} {escape(escape(LIVE))}",
-    "escaped in cdata": f"<![CDATA[{escape(LIVE)}]]>",
-    "script": "<script>alert(1)</script>",
-    "handler": '"><img src=x onerror=alert(1)><svg/onload=alert(1)>',
-    "attribute": "' autofocus onfocus=alert(1) x='",
-    "link": '<a href="javascript:alert(1)">x</a><a href="data:text/html,<script>alert(1)</script>">y</a>',
-    "address": "javascript:alert(1)",
-    "template": "{{ 7 * 191 }}{% for %}${7*191}#{7*191}",
-    "end": "</bdi></p></main></body></html><script>alert(1)</script><!--",
-    "feed": "]]><script>alert(1)</script><![CDATA[",
-    "controls": "\x00\x01\x08\x0b\x1b[31m\x7f\x85\ufeff",
-    "direction": "\u202egnp.exe\u2066\u2067\u200f",
-    "combining": "Z\u0351\u036b\u0343\u036a" * 500,
-    "giant": "W" * 20_000,
-    "unicode": "\U0001f4a9\U0010ffff\ufffe\u2028\u2029",
-}
-
-
-def pipelines() -> dict[str, Pipeline]:
-    modules = [importlib.import_module(f"tidings.pipelines.{name}") for name in PIPELINES]
-    return {module.__name__.rpartition(".")[2]: module.build(module.Settings()) for module in modules}
-
-
-def hostile(form: Any, evil: str, name: str = "") -> Any:
-    """Return a value of a card field's type with the text wherever text may be."""
-    origin = typing.get_origin(form)
-    if origin in (typing.Union, types.UnionType):
-        return hostile(next(each for each in typing.get_args(form) if each is not type(None)), evil, name)
-    if origin in (list, tuple, set, frozenset):
-        return [hostile(typing.get_args(form)[0], evil)]
-    if origin is dict:
-        return {evil: hostile(typing.get_args(form)[1], evil)}
-    if form is bool:
-        return name in ("dead", "unclaimed")
-    if form is int:
-        return 3
-    if form is float:
-        return 0.5
-    return evil
-
-
-def card_of(collection: Collection, evil: str) -> dict[str, Any]:
-    hints = typing.get_type_hints(collection.card)
-    card = {name: hostile(hints[name], evil, name) for name in collection.card.__struct_fields__}
-    return card | {"parent": None, "poll": None, "parts": [], "deleted": False}
 
 
 class Page(HTMLParser):
@@ -115,26 +52,20 @@ class Page(HTMLParser):
 @pytest.mark.parametrize("evil", HOSTILE.values(), ids=HOSTILE.keys())
 async def test_hostile_text_is_inert_everywhere(evil: str) -> None:
     declared = pipelines()
-    world = World()
-    for name, pipeline in declared.items():
-        for collection in pipeline.collections:
-            card = card_of(collection, evil)
-            key = f"{collection.singular}:evil"
-            world.shelf.put(name, key, card, collection=collection.name, sort=NOW_MS, at=NOW_MS)
-            if collection.id_index:
-                world.shelf.put(name, f"index:{collection.name}", {"ids": ["evil"], "sorts": [NOW_MS]})
-            document = Document(evil, f"needle {evil}", evil, evil, 3, NOW_MS, evil, {"tag": evil})
-            world.index.documents.append((name, collection.kind, "evil", document))
-    client = Client(build(world.parts(pipelines=declared, is_demo=True)))
+    with World(*map(showcase, declared.values())) as world:
+        for name, pipeline in declared.items():
+            for collection in pipeline.collections:
+                world.show(name, collection, {"evil": card_of(collection, evil)}, document_of(evil))
+        client = Client(build(world.backend(is_demo=True)))
 
-    for name, pipeline in declared.items():
-        for collection in pipeline.collections:
-            for path in ("", "/evil"):
-                await _is_inert(client, f"/pipelines/{name}/{collection.name}{path}")
-    for path in ("/", "/search?q=needle", "/search?q=needle&pipeline=feeds"):
-        await _is_inert(client, path)
-    for name in (*declared, "all"):
-        await _feeds_are_inert(client, name)
+        for name, pipeline in declared.items():
+            for collection in pipeline.collections:
+                for path in ("", "/evil"):
+                    await _is_inert(client, f"/pipelines/{name}/{collection.name}{path}")
+        for path in ("/", "/search?q=needle", "/search?q=needle&pipeline=feeds"):
+            await _is_inert(client, path)
+        for name in (*declared, "all"):
+            await _feeds_are_inert(client, name)
 
 
 async def _is_inert(client: Client, path: str) -> None:
@@ -186,9 +117,8 @@ def _is_inert_as_xml(body: bytes) -> None:
 async def test_a_hostile_search_is_inert_in_its_own_feed(evil: str, form: str) -> None:
     """The address of a feed may be a stranger's, and its search stands in the feed's title."""
     query = re.sub("[\x00-\x1f]", "", evil).replace('"', "")[:200]
-    client = Client(build(World().parts()))
-
-    answer = await client.get(f"/feeds/hacker_news.{form}", q=f'"{query}"')
+    with World() as world:
+        answer = await Client(build(world.backend())).get(f"/feeds/hacker_news.{form}", q=f'"{query}"')
 
     if answer.status == 200 and form != "json":
         feed = feedparser.parse(answer.body, sanitize_html=False)
@@ -220,9 +150,9 @@ FORMULAS = ("=1+1", "+1+1", "-1+cmd|' /C calc'!A0", "@SUM(1)", "\uff1d1+1", "\uf
 BEFORE = ("", " ", "\t", "\r", "\n", "\ufeff", "\u200b", "'", '"')
 
 
-def test_hostile_text_is_no_formula_in_a_table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in [name for name in os.environ if name.startswith("TIDINGS_")]:
-        monkeypatch.delenv(name)
+def test_hostile_text_is_no_formula_in_a_table(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, no_settings: None
+) -> None:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "tidings.toml").write_text("[pipelines.hacker_news]\nbase_url = 'http://127.0.0.1:1/v0'\n")
     texts = [*HOSTILE.values(), *(before + formula for before in BEFORE for formula in FORMULAS)]

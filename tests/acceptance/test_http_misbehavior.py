@@ -11,12 +11,12 @@ from contextlib import suppress
 from pathlib import Path
 
 import pytest
-from tests.unit.net.stand_ins import QUICK, make_certificate, nothing_leaks
+from tests.support.http_client import QUICK, make_certificate, nothing_leaks
+from tests.support.misbehaving_web import MisbehavingWeb
 
 from tidings.model.errors import Ambiguous, Misconfigured, Permanent, SlowDown, Transient
 from tidings.model.web import Response
 from tidings.net.client import Web
-from tidings.sample.misbehaving_web import MisbehavingWeb
 
 TIMES = 20
 SECONDS_MAX = QUICK.total_seconds + 20.0

@@ -14,9 +14,10 @@ from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response
 from starlette.routing import Route
-from tests.commands import tidings
-from tests.conftest import new_postgres_database
-from tests.processes import fleet, until
+from tests.support.commands import tidings
+from tests.support.postgres import new_postgres_database
+from tests.support.processes import fleet
+from tests.support.waiting import until
 
 from tidings.sample.serving import StandIn
 

@@ -8,16 +8,16 @@ import os
 import random
 import signal
 from collections import Counter
-from collections.abc import Callable
 
 import pytest
-from tests.example import pipeline, thing
-from tests.things import started
-from tests.things import until as wait_until
+from tests.acceptance.example_processes import started
+from tests.support.example import pipeline, thing
+from tests.support.own_sql import own_sql
+from tests.support.waiting import until
 
-from tidings.store.database import Database, connect
-from tidings.store.migrate import migrate
+from tidings.store.db.database import Database, connect
 from tidings.store.store import Store, open_store
+from tidings.store.upkeep.migrate import migrate
 
 FULL = os.environ.get("TIDINGS_STORM") == "full"
 RACE_ITEMS = 5_000 if FULL else 1_000
@@ -28,11 +28,6 @@ SECONDS_MAX = 900 if FULL else 150
 pytestmark = pytest.mark.slow
 
 
-async def until(holds: Callable[[], bool]) -> None:
-    """Wait for a condition, as long as a storm may take."""
-    await wait_until(holds, SECONDS_MAX)
-
-
 def store_of(url: str) -> tuple[Database, Store]:
     database = connect(url, durability="crash-safe")
     migrate(database)
@@ -40,18 +35,18 @@ def store_of(url: str) -> tuple[Database, Store]:
 
 
 def finished(store: Store) -> int:
-    return store.desk.status().pipelines["example"].states["shown"]
+    return store.status_views.status().pipelines["example"].states["shown"]
 
 
 def assert_nothing_lost_or_repeated(database: Database, accepted: set[str]) -> None:
     """Every accepted key is an item at its end, and no lease token was closed twice."""
     with database.reading() as tx:
-        states: dict[str, str] = dict(tx.sql("SELECT key, state FROM items", {}))
-        closed = tx.sql("SELECT item, token FROM journal WHERE kind IN ('attempt', 'born') AND token > 0", {})
-        moves = tx.sql("SELECT item, to_state FROM journal WHERE ended = 'advanced'", {})
-        leased = tx.sql("SELECT count(*) FROM items WHERE lease_until IS NOT NULL", {})
+        states: dict[str, str] = dict(own_sql(tx, "SELECT key, state FROM items"))
+        closed = own_sql(tx, "SELECT item, token FROM journal WHERE kind IN ('attempt', 'born') AND token > 0")
+        moves = own_sql(tx, "SELECT item, to_state FROM journal WHERE ended = 'advanced'")
+        leased = own_sql(tx, "SELECT count(*) FROM items WHERE lease_until IS NOT NULL")
         if database.dialect == "sqlite":
-            assert tx.sql("PRAGMA integrity_check", {}) == [("ok",)]
+            assert own_sql(tx, "PRAGMA integrity_check") == [("ok",)]
     assert accepted <= states.keys(), "an accepted finding was lost"
     assert set(states.values()) == {"shown"}
     assert max(Counter(closed).values()) == 1, "a lease was closed twice"
@@ -78,7 +73,7 @@ async def test_two_updaters_and_two_processors_race_and_lose_nothing(database_ur
         assert [await updater.ended() for updater in updaters] == [0, 0]
         accepted = {key for updater in updaters for key in updater.said}
         assert accepted == {f"k{number}" for number in range(half * 2)}
-        await until(lambda: finished(store) == len(accepted))
+        await until(lambda: finished(store) == len(accepted), seconds=SECONDS_MAX)
         for worker in workers:
             worker.send(signal.SIGTERM)
         assert [await worker.ended() for worker in workers] == [0, 0]
@@ -99,7 +94,7 @@ async def test_a_storm_of_kills_loses_nothing(database_url: str, role: str) -> N
         workers = [await running.enter_async_context(started(role, database_url)) for _ in range(STORM_WORKERS)]
         async with asyncio.timeout(SECONDS_MAX):
             while finished(store) < STORM_ITEMS or kills < STORM_KILLS:
-                await until(lambda: all(worker.owner for worker in workers))
+                await until(lambda: all(worker.owner for worker in workers), seconds=SECONDS_MAX)
                 if kills < STORM_KILLS:
                     await asyncio.sleep(rng.uniform(0, 0.4))
                     place = rng.randrange(len(workers))
@@ -125,13 +120,13 @@ async def test_a_thing_that_kills_its_worker_takes_no_other_with_it(database_url
     deaths = 0
     async with contextlib.AsyncExitStack() as running, asyncio.timeout(SECONDS_MAX):
         worker = await running.enter_async_context(started(role, database_url))
-        while finished(store) < len(innocent) or not store.desk.dead_letters():
+        while finished(store) < len(innocent) or not store.item_views.dead_letters():
             if not worker.is_alive:
                 assert await worker.ended() == 9
                 deaths += 1
                 worker = await running.enter_async_context(started(role, database_url))
             await asyncio.sleep(0.05)
-    (group,) = store.desk.dead_letters()
+    (group,) = store.item_views.dead_letters()
     assert (group.cause, group.count) == ("poison", 1)
     assert 3 <= deaths <= 4
     database.close()
@@ -139,7 +134,7 @@ async def test_a_thing_that_kills_its_worker_takes_no_other_with_it(database_url
 
 def _revive_poisoned(store: Store) -> None:
     """An item that lost its worker three times is a dead letter, as designed; an operator brings it back."""
-    store.desk.revive(pipeline="example", cause="poison", actor="test")
+    store.operations.revive(pipeline="example", cause="poison", actor="test")
 
 
 @pytest.mark.parametrize("second", [None, signal.SIGTERM, signal.SIGKILL])
@@ -152,7 +147,7 @@ async def test_sigterm_at_any_moment_leaves_no_lease(database_url: str, second: 
         store.intake.append("example", page)
         accepted |= {finding.key for finding in page}
         async with started("work", database_url) as worker:
-            await until(lambda: bool(worker.owner))  # asked within this turn
+            await until(lambda: bool(worker.owner), seconds=SECONDS_MAX)  # asked within this turn
             await asyncio.sleep(rng.uniform(0, 0.5))
             worker.send(signal.SIGTERM)
             if second is not None:
@@ -163,10 +158,10 @@ async def test_sigterm_at_any_moment_leaves_no_lease(database_url: str, second: 
             # A second signal may find the process past its loop, on its way out: nothing is left to be stopped.
             assert code == 0 or second is not None
             with database.reading() as tx:
-                owned = tx.sql("SELECT count(*) FROM items WHERE lease_owner = :owner", {"owner": worker.owner})
+                owned = own_sql(tx, "SELECT count(*) FROM items WHERE lease_owner = :owner", {"owner": worker.owner})
             assert owned == [(0,)]
     async with started("work", database_url) as heir:
-        await until(lambda: bool(heir.owner) and finished(store) == len(accepted))
+        await until(lambda: bool(heir.owner) and finished(store) == len(accepted), seconds=SECONDS_MAX)
         heir.send(signal.SIGTERM)
         assert await heir.ended() == 0
     assert_nothing_lost_or_repeated(database, accepted)

@@ -10,12 +10,14 @@ from urllib.error import URLError
 from urllib.request import urlopen
 
 import pytest
-from tests.conftest import new_postgres_database
-from tests.processes import Running, fleet, free_port, until
+from tests.support.own_sql import own_sql
+from tests.support.postgres import new_postgres_database
+from tests.support.processes import Running, fleet, free_port
+from tests.support.waiting import until
 
 from tidings.sample.hacker_news import HackerNews
 from tidings.sample.serving import StandIn
-from tidings.store.database import Database, connect
+from tidings.store.db.database import Database, connect
 
 FIRST, AFTER_WORKER, AFTER_POLLER = 600, 300, 150
 
@@ -99,13 +101,13 @@ def leases(database: Database) -> int:
 
 def born_twice(database: Database) -> list[Any]:
     with database.reading() as tx:
-        return tx.sql("SELECT item FROM journal WHERE kind = 'born' GROUP BY item HAVING count(*) > 1", {})
+        return own_sql(tx, "SELECT item FROM journal WHERE kind = 'born' GROUP BY item HAVING count(*) > 1")
 
 
 def number(database: Database, select: str) -> int:
     try:
         with database.reading() as tx:
-            return int(tx.sql(select, {})[0][0] or 0)
+            return int(own_sql(tx, select)[0][0] or 0)
     except Exception as error:  # The first process may still be making the tables.
         if "does not exist" in str(error):
             return 0
@@ -113,7 +115,8 @@ def number(database: Database, select: str) -> int:
 
 
 def answers(port: int) -> dict[str, Any]:
-    paths = ["/api/v1/hacker_news/items?limit=500", "/api/v1/hacker_news/items/7", "/api/v1/hacker_news/search?q=story",
+    paths = ["/api/v1/hacker_news/items?limit=500", "/api/v1/hacker_news/items/7",
+             "/api/v1/hacker_news/search?q=%22number%207%22",
              "/feeds/hacker_news.json", "/api/v1/pipelines"]  # fmt: skip
     return {path: json.loads(fetched(port, path).replace(str(port), "PORT")) for path in paths}
 

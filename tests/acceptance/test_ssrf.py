@@ -8,13 +8,13 @@ from urllib.parse import quote
 
 import aiohttp
 import pytest
-from tests.unit.net.ssrf_corpus import FORBIDDEN_V4, FORBIDDEN_V6, PUBLIC, addresses, hosts, literals
-from tests.unit.net.stand_ins import QUICK, Names, connects, nothing_leaks
+from tests.support.addresses import FORBIDDEN_V4, FORBIDDEN_V6, PUBLIC, addresses, hosts, literals
+from tests.support.http_client import QUICK, Names, connects, nothing_leaks
+from tests.support.misbehaving_web import MisbehavingWeb
 
 from tidings.model.errors import Permanent, Transient
 from tidings.net import client
 from tidings.net.client import Web
-from tidings.sample.misbehaving_web import MisbehavingWeb
 
 PUBLIC_ADDRESS = "93.184.216.34"
 

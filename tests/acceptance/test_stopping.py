@@ -9,13 +9,15 @@ import time
 from pathlib import Path
 
 import pytest
-from tests.conftest import new_postgres_database
-from tests.processes import Fleet, Running, fleet, free_port, until
-from tests.proxy import Proxy, proxied
+from tests.support.own_sql import own_sql
+from tests.support.postgres import new_postgres_database
+from tests.support.processes import Fleet, Running, fleet, free_port
+from tests.support.proxy import Proxy, proxied
+from tests.support.waiting import until
 
 from tidings.sample.hacker_news import HackerNews
 from tidings.sample.serving import StandIn
-from tidings.store.database import connect
+from tidings.store.db.database import connect
 
 PROMISE_SECONDS = 25
 SLACK_SECONDS = 5
@@ -65,7 +67,7 @@ async def test_a_hangup_stops_work_until_idle_before_it_is_idle(tmp_path: Path) 
         assert await worker.ended() == 0
     database = connect(url)
     with database.reading() as tx:
-        assert tx.sql("SELECT count(*) FROM items WHERE lease_until IS NOT NULL", {}) == [(0,)]
+        assert own_sql(tx, "SELECT count(*) FROM items WHERE lease_until IS NOT NULL") == [(0,)]
     database.close()
 
 

@@ -21,17 +21,18 @@ import apsw
 import msgspec
 import pytest
 from starlette.types import Receive, Scope, Send
-from tests.engine import Engine, engine_of
-from tests.example import Thing
-from tests.nursery import Child, Nursery, nursery
-from tests.storm_world import COPIES, ROOMS, SOURCE, Room, page_keys, storm_wiring
+from tests.acceptance.storm_processes import Child, Nursery, nursery
+from tests.acceptance.storm_world import COPIES, ROOMS, SOURCE, Room, page_keys, storm_wiring
+from tests.support.engine import Engine, engine_of
+from tests.support.example import Thing
+from tests.support.own_sql import own_sql
 
 from tidings.publish.deliveries import Delivery
 from tidings.sample.discord import DiscordStandIn
-from tidings.sample.discord_rates import Rates
+from tidings.sample.discord_rates import DiscordRates
 from tidings.sample.serving import StandIn
-from tidings.store.database import Database, connect
-from tidings.store.migrate import migrate
+from tidings.store.db.database import Database, connect
+from tidings.store.upkeep.migrate import migrate
 
 SIZE = os.environ.get("TIDINGS_STORM", "")
 KILLS = (
@@ -84,7 +85,7 @@ class Rooms:
     def __init__(self) -> None:
         self._standins = {
             str(number): DiscordStandIn(
-                channel={"webhook_id": str(number)}, rates=Rates(per_webhook=10**6, per_channel=10**6)
+                channel={"webhook_id": str(number)}, rates=DiscordRates(per_webhook=10**6, per_channel=10**6)
             )
             for number in range(1_000, 1_000 + ROOMS)
         }
@@ -167,7 +168,7 @@ def _held(database: Database, victim: Child) -> bool:
         "UNION ALL SELECT 1 FROM schedules WHERE lease_owner = :owner LIMIT 1"
     )
     with database.reading() as tx:
-        return bool(tx.sql(select, {"owner": victim.owner}))
+        return bool(own_sql(tx, select, {"owner": victim.owner}))
 
 
 def _accepted_by(child: Child) -> set[tuple[str, str]]:
@@ -183,10 +184,10 @@ async def _work_to_the_end(engine: Engine) -> None:
         for _ in range(STEPS_MAX):
             await engine.sweep()
             # Who lost three workers is a dead letter, as designed; an operator brings it back.
-            engine.desk.revive(pipeline="example", cause="poison", actor="test")
+            engine.store.operations.revive(pipeline="example", cause="poison", actor="test")
             await engine.work_until_idle()
             with engine.app.database.reading() as tx:
-                if tx.sql("SELECT count(*) FROM items WHERE standing <> 'done'", {}) == [(0,)]:
+                if own_sql(tx, "SELECT count(*) FROM items WHERE standing <> 'done'") == [(0,)]:
                     return
             engine.advance_clock(seconds=STEP_SECONDS)
     pytest.fail("the work did not come to its end")
@@ -205,11 +206,11 @@ class ItemRow(NamedTuple):
 def _judge(database: Database, accepted: set[tuple[str, str]], posts: Counter[str], figures: Figures) -> None:
     joined = "items i JOIN bodies b ON b.item = i.id AND b.revision = i.accepted_revision"
     with database.reading() as tx:
-        items = [ItemRow(*row) for row in tx.sql(f"SELECT i.id, i.kind, i.key, i.state, b.body FROM {joined}", {})]
-        closed = tx.sql("SELECT item, token FROM journal WHERE kind IN ('attempt', 'born') AND token > 0", {})
-        swept = tx.sql("SELECT item, ended FROM journal WHERE kind = 'swept'", {})
-        unknown = tx.sql("SELECT count(*) FROM journal WHERE error LIKE '%mbiguous%' AND kind = 'attempt'", {})[0][0]
-        cursors = tx.sql("SELECT cursor FROM cursors WHERE source = :source", {"source": SOURCE})
+        items = [ItemRow(*row) for row in own_sql(tx, f"SELECT i.id, i.kind, i.key, i.state, b.body FROM {joined}", {})]
+        closed = own_sql(tx, "SELECT item, token FROM journal WHERE kind IN ('attempt', 'born') AND token > 0")
+        swept = own_sql(tx, "SELECT item, ended FROM journal WHERE kind = 'swept'")
+        unknown = own_sql(tx, "SELECT count(*) FROM journal WHERE error LIKE '%mbiguous%' AND kind = 'attempt'")[0][0]
+        cursors = own_sql(tx, "SELECT cursor FROM cursors WHERE source = :source", {"source": SOURCE})
     polled = {(f"p{number}", "polled") for number in range(int(cursors[0][0]) if cursors else 0)}
     things = {item.key: item for item in items if item.kind == "thing" and item.state == "shown"}
     deliveries = {

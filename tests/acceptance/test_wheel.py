@@ -16,12 +16,22 @@ from pathlib import Path
 import msgspec
 import pytest
 from tests.acceptance.test_demo import EXPECTED
-from tests.shell import ROOT, clean_environment, fetched, started
+from tests.support.environment import ROOT, clean_environment, package_registry
+from tests.support.shell import fetched, started
 
 OLD_PIP = "23.2.1"
 """What Python 3.11 brings along; later ones read the name of an extra however it is spelled."""
 UNREACHABLE = re.compile(r"Failed to establish|Connection (refused|aborted|broken)|No matching distribution|timed out")
-PAGES = ("/", "/dead-letters", "/workflows/hacker_news", "/docs", "/openapi.json", "/search?q=lamp", "/metrics")
+PAGES = (
+    "/",
+    "/dead-letters",
+    "/workflows/hacker_news",
+    "/pipelines/first_issues/issues",
+    "/docs",
+    "/openapi.json",
+    "/search?q=lamp",
+    "/metrics",
+)
 
 
 @pytest.fixture(scope="module")
@@ -53,10 +63,11 @@ def installed_by_old_pip(wheel: Path, tmp_path_factory: pytest.TempPathFactory) 
     folder = tmp_path_factory.mktemp("old-pip")
     venv.create(folder, with_pip=False)
     pip = [sys.executable, "-m", "pip", "--disable-pip-version-check", "install", "-q", "--target", str(folder / "pip")]
-    _from_registry([*pip, f"pip=={OLD_PIP}"], dict(os.environ))
+    _from_registry([*pip, f"pip=={OLD_PIP}"], clean_environment(**package_registry()))
     # Compiling what is installed takes longer than installing it, and is not what is tested.
     command = [str(folder / "bin" / "python"), "-m", "pip", "--disable-pip-version-check", "install", "--no-compile"]
-    said = _from_registry([*command, str(wheel)], {**os.environ, "PYTHONPATH": str(folder / "pip")})
+    environment = clean_environment(PYTHONPATH=str(folder / "pip"), **package_registry())
+    said = _from_registry([*command, str(wheel)], environment)
     assert "Successfully installed" in said
     return folder / "bin"
 

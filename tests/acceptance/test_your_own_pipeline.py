@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import json
-import re
 import sys
-import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -15,43 +13,31 @@ from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route as Path_
-from tests.engine import Engine
+from tests.support.engine import Engine
+from tests.support.environment import ROOT
+from tests.support.packages import install_page
 
 from tidings import config
-from tidings.cli.serving import parts_of
+from tidings.app import backend_of
 from tidings.model.errors import Misconfigured
 from tidings.net.client import Web
 from tidings.sample.serving import StandIn
-from tidings.serve.server import build
+from tidings.serve.application import build
 from tidings.wiring import wiring_from
 
-PAGE = Path(__file__).resolve().parents[2] / "docs" / "your-own-pipeline.md"
-BLOCK = re.compile(r"^`([\w./]+)`\n\n```\w+\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+PAGE = ROOT / "docs" / "your-own-pipeline.md"
 NAME = "harbor_notices"
 
 
 @pytest.fixture
 def installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """Write down every file of the page and install the package the way an installer would."""
-    blocks = dict(BLOCK.findall(PAGE.read_text("utf-8")))
-    assert set(blocks) == {
-        *(f"{NAME}/{name}.py" for name in ("__init__", "notice", "source", "work")),
+    assert install_page(PAGE, tmp_path) == {
+        *(f"{NAME}/{name}.py" for name in ("__init__", "body", "cards", "notices", "processors", "source", "workflow")),
+        f"{NAME}/templates/notice_row.html",
         "pyproject.toml",
         "tidings.toml",
     }
-    for name, text in blocks.items():
-        file = tmp_path / name
-        file.parent.mkdir(exist_ok=True)
-        file.write_text(text, "utf-8")
-    project = tomllib.loads(blocks["pyproject.toml"])["project"]
-    information = tmp_path / f"{project['name'].replace('-', '_')}-{project['version']}.dist-info"
-    information.mkdir()
-    (information / "METADATA").write_text(
-        f"Metadata-Version: 2.1\nName: {project['name']}\nVersion: {project['version']}\n"
-    )
-    points = project["entry-points"]["tidings.pipelines"]
-    lines = [f"{name} = {target}" for name, target in points.items()]
-    (information / "entry_points.txt").write_text("\n".join(["[tidings.pipelines]", *lines]) + "\n")
     monkeypatch.syspath_prepend(str(tmp_path))
     yield tmp_path
     for name in [name for name in sys.modules if name.partition(".")[0] == NAME]:
@@ -101,7 +87,7 @@ async def test_the_page_builds_a_pipeline_that_works(installed: Path, database_u
             await engine.work_until_idle()
             assert (run.error, run.new, run.rejected) == (None, 3, 1)
             assert engine.states("notice") == {"published": 2, "found": 1}
-            assert [row.key for row in engine.desk.items(standing="rejected")] == ["3"]
+            assert [row.key for row in engine.store.item_views.items(standing="rejected")] == ["3"]
             assert engine.card("notices", "1") == {
                 "id": "1",
                 "title": "North berth closed",
@@ -110,14 +96,17 @@ async def test_the_page_builds_a_pipeline_that_works(installed: Path, database_u
                 "is_urgent": True,
             }
             assert [hit.key for hit in engine.search("berth:north closed")] == ["1"]
+            await engine.follow()
             served = {"hosts": [], "root_path": "", "cors_origins": []}
-            application = build(parts_of(engine.app, served, loopback=True))
+            application = build(backend_of(engine.app, served, loopback=True))
             async with StandIn(application) as reader, Web(user_agent="t/1", endpoints=[reader.url]) as web:
                 listed = await web.call("GET", f"{reader.url}/api/v1/{NAME}/notices?berth=north&urgent=true")
                 feed = await web.call("GET", f"{reader.url}/feeds/{NAME}.rss")
                 described = await web.call("GET", f"{reader.url}/openapi.json")
+                page = await web.call("GET", f"{reader.url}/pipelines/{NAME}/notices")
             assert [notice["id"] for notice in json.loads(listed.body)["notices"]] == ["1"]
             assert (feed.status, b"North berth closed" in feed.body) == (200, True)
+            assert b'<span class="tag bad">closed</span> berth north' in page.body
             assert f"/api/v1/{NAME}/notices" in json.loads(described.body)["paths"]
 
             office.notices[0]["text"] = "Dredging until three."

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 import pytest
 from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Page, sync_playwright
-from tests.served import Served
+from tests.support.sample_server import Served
 
 ARGUMENTS = (
     "--no-sandbox",

@@ -9,7 +9,7 @@ import pytest
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Browser, expect
 from tests.browser.conftest import Watched
-from tests.served import Served
+from tests.support.sample_server import Served
 
 from tidings.model.item import Finding, fingerprint
 
@@ -59,7 +59,7 @@ def all_pages(served: Served) -> list[str]:
                       ("first_issues", "repos"), ("feeds", "entries"))
     ]  # fmt: skip
     thread = f"/pipelines/hacker_news/items/{longest_thread(served)['id']}"
-    dead = served.app.store.desk.dead_letters()[0]
+    dead = served.app.store.item_views.dead_letters()[0]
     return [*PAGES, *cards, thread, f"/items/{dead.sample_id}"]
 
 
@@ -117,10 +117,17 @@ def test_searching_with_qualifiers_and_a_mistake(browser: Watched) -> None:
     page.get_by_label("Search everything").press("Enter")
 
     expect(page.locator("mark").first).to_be_visible()
-    page.get_by_role("searchbox", name="Query").fill('bitcoin "open')
+    page.get_by_label("Query").fill('bitcoin "open')
     page.get_by_role("button", name="Search").click()
     expect(page.get_by_role("alert")).to_contain_text("a quotation mark is opened and never closed")
     expect(page.get_by_role("alert")).to_contain_text("^")
+
+
+def test_the_search_field_offers_how_a_query_may_go_on(browser: Watched) -> None:
+    page = browser.open("/search")
+    page.get_by_label("Query").press_sequentially("bitcoin sentim")
+
+    expect(page.locator('datalist option[value="bitcoin sentiment:"]').first).to_be_attached()
 
 
 def test_following_an_items_life_line_from_the_list(browser: Watched) -> None:
@@ -134,8 +141,8 @@ def test_following_an_items_life_line_from_the_list(browser: Watched) -> None:
 
 
 def test_reviving_a_dead_letter(served: Served, browser: Watched) -> None:
-    desk = served.app.store.desk
-    group = next(group for group in desk.dead_letters() if group.kind == "delivery")
+    item_views = served.app.store.item_views
+    group = next(group for group in item_views.dead_letters() if group.kind == "delivery")
     page = browser.open("/dead-letters")
     card = page.locator("li.dead", has_text=group.cause)
     expect(card).to_contain_text(f"tidings dead revive {group.sample_id}")
@@ -157,7 +164,7 @@ def test_purging_asks_once_more(served: Served, browser: Watched) -> None:
 
 
 def test_running_a_manual_transition(served: Served, browser: Watched) -> None:
-    row = served.app.store.desk.items(pipeline="hacker_news", state="completed", limit=1)[0]
+    row = served.app.store.item_views.items(pipeline="hacker_news", state="completed", limit=1)[0]
     page = browser.open(f"/items/{row.id}")
 
     page.get_by_role("button", name="Mark failed").click()
@@ -182,7 +189,7 @@ def test_pausing_and_resuming_a_source(browser: Watched) -> None:
 def test_numbers_change_live(served: Served, browser: Watched) -> None:
     page = browser.open("/pipelines/hacker_news/items")
     expect(page.get_by_text("News as it happens")).to_have_count(0)
-    now = served.app.store.ledgers.now_ms() // 1000
+    now = served.app.store.now_ms() // 1000
     item = {"id": 9_900_001, "type": "story", "by": "ada", "time": now, "title": "News as it happens", "score": 1}
     finding = Finding("hacker_news", "item", "9900001", fingerprint(item), msgspec.json.encode(item))
 
@@ -214,7 +221,7 @@ def test_everything_can_be_read_and_done_without_scripts(served: Served, chromiu
     context = chromium.new_context(java_script_enabled=False, viewport=SMALL)  # type: ignore[arg-type]
     page = context.new_page()
     page.goto(f"{served.url}/sources")
-    page.locator("li.source").last.get_by_role("button", name="Check now").click()
+    page.get_by_role("button", name="Check now").last.click()
     expect(page.get_by_role("status")).to_have_text("The source is asked now.")
     page.goto(f"{served.url}/pipelines/bitcoin_news/articles")
     page.get_by_role("link", name=re.compile("^negative")).click()

@@ -11,14 +11,13 @@ from xml.etree import ElementTree
 import msgspec
 import pytest
 from playwright.sync_api import BrowserContext, Page
-from tests.acceptance.test_hostile_content import HOSTILE, card_of, pipelines
 from tests.browser.conftest import Watched
+from tests.support.hostile_text import HOSTILE, card_of, document_of, pipelines
 from tests.unit.serve.asgi import Client
-from tests.unit.serve.world import NOW_MS, World
+from tests.unit.serve.world import World, showcase
 
-from tidings.model.publication import Document
 from tidings.sample.serving import StandIn
-from tidings.serve.server import build
+from tidings.serve.application import build
 
 pytestmark = pytest.mark.browser
 ALARM = "window.ran = []; window.alert = (what) => window.ran.push(String(what));"
@@ -49,24 +48,17 @@ class Site:
         self._thread = threading.Thread(target=self._run, daemon=True)
 
     def _build(self) -> Any:
-        world, declared = World(), pipelines()
+        declared = pipelines()
+        self.world = World(*map(showcase, declared.values()))
         for name, pipeline in declared.items():
             for collection in pipeline.collections:
                 self.paths.append(f"/pipelines/{name}/{collection.name}")
                 for number, evil in enumerate(HOSTILE.values()):
                     key = f"evil{number}"
-                    card = card_of(collection, evil)
-                    shelf_key = f"{collection.singular}:{key}"
-                    world.shelf.put(name, shelf_key, card, collection=collection.name, sort=NOW_MS, at=NOW_MS)
-                    document = Document(evil, f"needle {evil}", evil, evil, 3, NOW_MS, evil, {"tag": evil})
-                    world.index.documents.append((name, collection.kind, key, document))
+                    self.world.show(name, collection, {key: card_of(collection, evil)}, document_of(evil))
                     self.paths.append(f"/pipelines/{name}/{collection.name}/{key}")
-                if collection.id_index:
-                    ids = [f"evil{number}" for number in range(len(HOSTILE))]
-                    index = {"ids": ids, "sorts": [NOW_MS] * len(ids)}
-                    world.shelf.put(name, f"index:{collection.name}", index)
         self.feeds = [f"/feeds/{name}" for name in declared]
-        return build(world.parts(pipelines=declared, is_demo=True))
+        return build(self.world.backend(is_demo=True))
 
     def __enter__(self) -> Site:
         self._thread.start()
@@ -76,6 +68,7 @@ class Site:
     def __exit__(self, *_: object) -> None:
         self._loop.call_soon_threadsafe(self._stop.set)
         self._thread.join(30)
+        self.world.close()
 
     def _run(self) -> None:
         self._loop.run_until_complete(self._serve())

@@ -9,7 +9,7 @@ import pytest
 from playwright.sync_api import Browser, ViewportSize, expect
 from tests.browser.conftest import Watched
 from tests.browser.test_dashboard import longest_thread
-from tests.served import Served
+from tests.support.sample_server import Served
 
 pytestmark = pytest.mark.browser
 

@@ -7,7 +7,7 @@ from contextlib import ExitStack
 from typing import Any
 
 import pytest
-from tests.ground import Ground
+from tests.support.store import Ground
 
 from tidings.model.pipeline import Pipeline
 

@@ -6,9 +6,9 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
-from tests.engine import Engine
-from tests.example import ThingSource, pipeline, thing
-from tests.ground import Ground
+from tests.support.engine import Engine
+from tests.support.example import ThingSource, pipeline, thing
+from tests.support.store import Ground
 
 from tidings.app import App
 from tidings.model.contracts import Receipt
@@ -38,11 +38,11 @@ class Told:
 def loop_of(app: App, told: Told) -> AlertLoop:
     return AlertLoop(
         executor=app.executor,
-        status=app.store.desk.status,
-        channels=app.store.desk.channels,
-        facts=app.facts,
+        status=app.store.status_views.status,
+        channels=app.store.status_views.channels,
+        facts=app.health.facts,
         store=app.store.alerts,
-        now_ms=app.store.ledgers.now_ms,
+        now_ms=app.store.now_ms,
         thresholds=Thresholds(dead_letters=5, disk_used_share=2.0),
         notifiers=[told],
     )
@@ -63,9 +63,9 @@ async def test_an_episode_fires_once_and_survives_a_restart(database_url: str) -
         await engine.reopen()
         await loop_of(engine.app, told).check()
 
-        assert [(a.name, a.subject) for a in engine.desk.alerts()] == [("dead letters", "example")]
+        assert [(a.name, a.subject) for a in engine.store.status_views.alerts()] == [("dead letters", "example")]
         assert [notice.title for notice in told.notices] == ["Alert: dead letters"]
-        assert len(engine.desk.alerts(all_of_them=True)) == 1
+        assert len(engine.store.status_views.alerts(all_of_them=True)) == 1
 
 
 def test_of_many_processes_one_tells_of_an_episode(open_ground: Callable[..., Ground]) -> None:
@@ -85,19 +85,19 @@ async def test_it_clears_only_at_80_percent_and_may_fire_again(database_url: str
         alerts = loop_of(engine.app, told)
         await alerts.check()
 
-        engine.desk.purge(item=engine.items("thing")[0].id)
+        engine.store.retention.purge(item=engine.items("thing")[0].id)
         await alerts.check()
-        assert len(engine.desk.alerts()) == 1, "5 of 5 is no longer above, but not yet clear"
+        assert len(engine.store.status_views.alerts()) == 1, "5 of 5 is no longer above, but not yet clear"
 
-        engine.desk.purge(item=engine.items("thing")[0].id)
+        engine.store.retention.purge(item=engine.items("thing")[0].id)
         await alerts.check()
-        assert engine.desk.alerts() == []
+        assert engine.store.status_views.alerts() == []
 
         source.all_pages = [Page(tuple(thing(f"again{n}", fate="die") for n in range(4)))]
         await engine.discover()
         await engine.work_until_idle()
         await alerts.check()
-        assert len(engine.desk.alerts(all_of_them=True)) == 2
+        assert len(engine.store.status_views.alerts(all_of_them=True)) == 2
         assert len(told.notices) == 2
 
 
@@ -124,7 +124,7 @@ async def test_history_is_kept_by_the_minute(database_url: str) -> None:
         engine.advance_clock(seconds=60)
         await alerts.check()
 
-        points = engine.desk.points("dead:example", since_ms=0)
+        points = engine.store.status_views.points("dead:example", since_ms=0)
         assert [point.value for point in points] == [2.0, 2.0]
         assert points[1].at - points[0].at == 60_000
-        assert sum(p.value for p in engine.desk.points("settled:example", since_ms=0)) == 2
+        assert sum(p.value for p in engine.store.status_views.points("settled:example", since_ms=0)) == 2

@@ -10,22 +10,22 @@ from typing import Any
 
 import apsw
 import pytest
-from tests.conftest import new_postgres_database
-from tests.engine import Engine
-from tests.example import pipeline, thing
+from tests.support.engine import Engine, discord_channel
+from tests.support.example import pipeline, thing
+from tests.support.own_sql import own_sql
+from tests.support.postgres import new_postgres_database
 
 from tidings.model.errors import BadInput, StoreUnavailable
 from tidings.model.publication import Notice, Route
-from tidings.store.backup import verify, write_backup
-from tidings.store.checks import marked
-from tidings.store.copying import number
-from tidings.store.database import Database, connect
-from tidings.store.digests import write_digests
-from tidings.store.migrate import migrate
-from tidings.store.restore import PARKED, restore_backup
-from tidings.wiring import ChannelSpec
+from tidings.store.db.database import Database, connect
+from tidings.store.db.sqlite import SqliteTx
+from tidings.store.upkeep.backup import verify, write_backup
+from tidings.store.upkeep.digests import write_digests
+from tidings.store.upkeep.migrate import migrate
+from tidings.store.upkeep.preflight import marked
+from tidings.store.upkeep.restore import PARKED, restore_backup
 
-CHANNEL = ChannelSpec("room", "https://discord.com/api/webhooks/1/a-token")
+CHANNEL = discord_channel("room", "https://discord.com/api/webhooks/1/a-token")
 TABLES = (
     "intake", "checkpoints", "cursors", "items", "bodies", "links", "journal", "tombstones", "shelf", "shelf_versions",
     "tokens", "pauses", "caches", "budgets", "runs", "schedules",
@@ -51,10 +51,10 @@ async def filled(engine: Engine, count: int = 60) -> None:
         "example", [thing(f"t{n}", f"Ünïcode {n}", fate=fates[n % 5]) for n in range(count)], source="example.upload"
     )
     await work(engine)
-    engine.store.ledgers.create_token("me", "read")
-    engine.store.ledgers.pause("source:example.things", "for the test")
-    engine.store.ledgers.put("http", "a", b"\x00\xff", 600)
-    engine.store.ledgers.reserve("tokens", 10, 100)
+    engine.store.tokens.create("me", "read")
+    engine.store.pauses.pause("source:example.things", "for the test")
+    engine.store.caches.put("http", "a", b"\x00\xff", 600)
+    engine.store.budgets.reserve("tokens", 10, 100)
     engine.store.items.claim("example", "notify", 1, "doomed", 900)
     engine.store.intake.append("example", [thing("waiting")])
 
@@ -65,7 +65,7 @@ def content(database: Database, tables: Sequence[str] = TABLES) -> dict[str, lis
         for table in tables:
             rows = [
                 tuple(bytes(v) if isinstance(v, memoryview) else v for v in row)
-                for row in tx.sql(f"SELECT * FROM {table}", {})
+                for row in own_sql(tx, f"SELECT * FROM {table}", {})
             ]
             found[table] = sorted(rows, key=repr)
     return found
@@ -127,9 +127,9 @@ async def test_a_restore_ends_leases_and_parks_what_was_not_sent(database_url: s
         assert all(raised[item] >= token + 1_000 for item, token in tokens.items()), "more than were drawn since"
         assert engine.store.items.claim("example", "notify", 10, "eager", 60) == []
         assert engine.item("delivery", deliveries[0].key).life[-1].actor == "restore"
-        assert engine.store.ledgers.today()[0].reserved == 0
+        assert engine.store.budgets.today()[0].reserved == 0
         # A person looks, and lets one go.
-        assert engine.desk.revive(item=deliveries[0].id, actor="test") == 1
+        assert engine.store.operations.revive(item=deliveries[0].id, actor="test") == 1
         assert len(engine.store.items.claim("example", "notify", 10, "eager", 60)) == 1
 
 
@@ -167,13 +167,12 @@ async def test_a_backup_under_load_is_one_snapshot(database_url: str, tmp_path: 
 
 def _accepted_in(file: Path) -> int:
     connection = apsw.Connection(str(file), flags=apsw.SQLITE_OPEN_READONLY)
-    accepted = number(
-        connection,
+    ((accepted,),) = connection.execute(
         "SELECT (SELECT count(*) FROM items WHERE kind = 'thing') + "
-        "(SELECT count(*) FROM intake WHERE id > coalesce((SELECT checkpoint FROM checkpoints), 0))",
+        "(SELECT count(*) FROM intake WHERE id > coalesce((SELECT checkpoint FROM checkpoints), 0))"
     )
     connection.close()
-    return accepted
+    return int(str(accepted))
 
 
 def _assert_consistent(file: Path) -> None:
@@ -210,7 +209,7 @@ def test_a_backup_is_private_and_never_overwrites_unasked(database_url: str, tmp
         write_backup(database, tmp_path / "nowhere" / "kept.db")
     database.close()
     kept = apsw.Connection(str(tmp_path / "kept.db"))
-    assert [row[0] for row in kept.execute("SELECT name FROM meta")] == ["backup_taken_at"]
+    assert [row[0] for row in kept.execute("SELECT name FROM meta")] == ["backup_taken_at", "stream"]
     kept.close()
 
 
@@ -268,12 +267,12 @@ async def test_an_interrupted_restore_leaves_an_empty_database(database_url: str
 
 def _rows(database: Database, select: str) -> list[tuple[Any, ...]]:
     with database.reading() as tx:
-        return tx.sql(select, {})
+        return own_sql(tx, select)
 
 
 def _sign(file: Path) -> None:
     connection = apsw.Connection(str(file))
-    write_digests(connection)
+    write_digests(SqliteTx(connection))
     connection.close()
 
 

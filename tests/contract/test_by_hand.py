@@ -5,16 +5,18 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
+import msgspec
 import pytest
-from tests import example
-from tests.example import Thing, thing
-from tests.ground import Ground
+from tests.support import example
+from tests.support.example import Thing, thing
+from tests.support.store import Ground
 
 from tidings.model.contracts import Kit
 from tidings.model.outcome import Advance, Outcome
 from tidings.model.pipeline import Pipeline
 from tidings.model.publication import Notice, Route
 from tidings.model.workflow import Transition, Work, Workflow
+from tidings.process.runner import Runner
 from tidings.publish.deliveries import delivering, with_deliveries
 
 OpenGround = Callable[..., Ground]
@@ -63,7 +65,7 @@ def test_children_of_a_transition_by_hand_are_born(released: Ground) -> None:
 
 
 def test_what_is_published_by_hand_is_announced(released: Ground) -> None:
-    (view,) = released.store.desk.deliveries()
+    (view,) = released.store.item_views.deliveries()
     assert (view.channel, view.title) == ("news", "large")
     parents = released.sql("SELECT parent FROM links WHERE relation = 'announces'")
     assert parents == [("thing:a",)]
@@ -76,4 +78,28 @@ def test_a_transition_by_hand_that_is_refused_bears_nothing(open_ground: OpenGro
     ground.record(thing("a", "large"))
     ground.store.operations.transition(ground.item("a").id, "release", actor="ada", reason="ready")
 
-    assert ground.store.desk.deliveries() == []
+    assert ground.store.item_views.deliveries() == []
+
+
+def test_notices_of_one_batch_leave_in_the_order_of_their_items(open_ground: OpenGround) -> None:
+    """Deliveries are sent by age; those of one settle were born in the order of their keys, which are hashes."""
+    workflow = Workflow(
+        kind="thing",
+        start="found",
+        states=("found", "shown"),
+        terminal=frozenset({"shown"}),
+        body=Thing,
+        transitions=(Transition("show", "found", "shown", publishes=True),),
+    )
+    declared = replace(example.pipeline(), workflows={"thing": workflow}, announce={"thing": announce})
+    deliver = delivering([Route("example", "news")])
+    ground = open_ground(with_deliveries(declared, send), deliver=deliver)
+    ground.runner = Runner(ground.pipelines, deliver=deliver)
+    ground.record(*(thing(f"{number}", f"notice {number}") for number in range(20)))
+    ground.settle(*ground.claim(20))
+
+    titles = [
+        msgspec.json.decode(ground.store.items.body(row.id, 1) or b"{}")["notice"]["title"]
+        for row in reversed(ground.store.item_views.items(kind="delivery", limit=100))
+    ]
+    assert titles == [f"notice {number}" for number in range(20)]

@@ -13,15 +13,16 @@ from typing import NamedTuple
 import apsw
 import psycopg
 import pytest
-from tests import example
-from tests.conftest import new_postgres_database
-from tests.example import thing
-from tests.power import WatchedDisk, watched_disk
+from tests.contract.power_cuts import WatchedDisk, watched_disk
+from tests.support import example
+from tests.support.example import thing
+from tests.support.own_sql import own_sql
+from tests.support.postgres import new_postgres_database
 
-from tidings.store.database import Database, Durability, connect
-from tidings.store.executor import StoreExecutor
-from tidings.store.migrate import migrate
+from tidings.store.db.database import Database, Durability, connect
+from tidings.store.db.executor import StoreExecutor
 from tidings.store.store import Store, open_store
+from tidings.store.upkeep.migrate import migrate
 
 IS_FULL = os.environ.get("TIDINGS_STORM") == "full"
 pytestmark = pytest.mark.storm
@@ -77,8 +78,8 @@ def copy_log(database: Path, *, truncate: bool) -> None:
 def kept_after(cut: Path) -> set[str]:
     """Open what a power cut left, as the next start does, and return the keys of all it knows."""
     with a_store(f"sqlite:///{cut}", "power-safe") as store, store.database.reading() as tx:
-        assert tx.sql("PRAGMA integrity_check", {}) == [("ok",)]
-        return {key for (key,) in tx.sql("SELECT key FROM intake UNION SELECT key FROM items", {})}
+        assert own_sql(tx, "PRAGMA integrity_check") == [("ok",)]
+        return {key for (key,) in own_sql(tx, "SELECT key FROM intake UNION SELECT key FROM items")}
 
 
 async def lost_by_cuts(tmp_path: Path, durability: Durability) -> int:
@@ -147,7 +148,7 @@ def count_flushed(store: Store, connection: psycopg.Connection[tuple[int]], appe
 
 def setting(database: Database) -> str:
     with database.transaction() as tx:
-        return str(tx.sql("SHOW synchronous_commit", {})[0][0])
+        return str(own_sql(tx, "SHOW synchronous_commit")[0][0])
 
 
 @pytest.fixture

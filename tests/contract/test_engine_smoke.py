@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from tests.engine import Engine
-from tests.example import ThingSource, pipeline, thing
+from tests.support.engine import Engine
+from tests.support.example import ThingSource, pipeline, thing
 
 from tidings.model.pipeline import Page
 
@@ -51,7 +51,7 @@ async def test_fates_come_true(database_url: str) -> None:
             "refuse": ("read", "dead"),
             "fine": ("shown", "done"),
         }
-        causes = {g.sample_key: g.cause for g in engine.desk.dead_letters()}
+        causes = {g.sample_key: g.cause for g in engine.store.item_views.dead_letters()}
         assert causes["refuse"] == "is_wanted: fate is 'refuse'"
         assert causes["break"] == "ZeroDivisionError: a surprise"
-        assert engine.desk.revive(actor="test") == 4
+        assert engine.store.operations.revive(actor="test") == 4

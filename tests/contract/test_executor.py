@@ -9,11 +9,11 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 import pytest
-from tests.ground import Ground
+from tests.support.store import Ground
 
 from tidings.model.errors import StoreUnavailable
-from tidings.store.database import Contention
-from tidings.store.executor import StoreExecutor, patiently
+from tidings.store.db.database import Contention
+from tidings.store.db.executor import StoreExecutor, patiently
 
 OpenGround = Callable[..., Ground]
 
@@ -32,7 +32,7 @@ def note(ground: Ground, name: str) -> None:
 
 
 def notes(ground: Ground) -> set[str]:
-    return {row[0] for row in ground.sql("SELECT name FROM meta")}
+    return {row[0] for row in ground.sql("SELECT name FROM meta") if row[0] != "stream"}
 
 
 class Door:

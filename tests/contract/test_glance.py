@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import pytest
-from tests.example import thing
-from tests.ground import Ground
+from tests.support.example import thing
+from tests.support.store import Ground
 
-from tidings.store.glance import Glance
+from tidings.store.operator.status import StatusReader
 
 
 class Watch:
@@ -20,13 +20,12 @@ class Watch:
         return self.now
 
 
-def glancing(ground: Ground, watch: Watch) -> Glance:
+def glancing(ground: Ground, watch: Watch) -> StatusReader:
     store = ground.store
-    return Glance(
+    return StatusReader(
         ground.database,
         ground.pipelines,
         intake=store.intake,
-        ledgers=store.ledgers,
         schedules=store.schedules,
         channels={},
         limiters={},
@@ -34,7 +33,7 @@ def glancing(ground: Ground, watch: Watch) -> Glance:
     )
 
 
-def counted(glance: Glance) -> tuple[int, int]:
+def counted(glance: StatusReader) -> tuple[int, int]:
     view = glance.status().pipelines["example"]
     return sum(view.states.values()), view.intake.total
 

@@ -6,11 +6,12 @@ import asyncio
 from collections.abc import Callable
 from typing import Any
 
-from tests import example
-from tests.contract.test_worker import Gate, a_worker, job, record, until, waiting_pipeline
-from tests.engine import Engine
-from tests.example import thing
-from tests.ground import Ground
+from tests.contract.test_worker import Gate, a_worker, job, record, waiting_pipeline
+from tests.support import example
+from tests.support.engine import Engine
+from tests.support.example import thing
+from tests.support.store import Ground
+from tests.support.waiting import until
 
 from tidings.model.contracts import Kit
 from tidings.model.errors import StoreUnavailable
@@ -131,7 +132,7 @@ async def test_a_batch_that_is_settled_soon_is_never_renewed(database_url: str) 
         await a_worker(engine, executor=cable).until_idle()
 
         assert engine.states("thing") == {"shown": 1_000}
-        assert "heartbeat" not in cable.writes
+        assert "renew" not in cable.writes
 
 
 async def test_an_attempt_whose_lease_is_lost_ends(database_url: str) -> None:
@@ -141,7 +142,7 @@ async def test_an_attempt_whose_lease_is_lost_ends(database_url: str) -> None:
         record(engine, job("a"))
         working = asyncio.create_task(engine.work_until_idle(wait_for_due_seconds=0))
         await until(lambda: gate.inside == ["a"])
-        engine.desk.transition(engine.item("job", "a").item.id, "fail", actor="ada", reason="stop it")
+        engine.store.operations.transition(engine.item("job", "a").item.id, "fail", actor="ada", reason="stop it")
         async with asyncio.timeout(15):
             await working
 
@@ -198,7 +199,7 @@ async def test_a_long_attempt_outlives_an_outage(database_url: str) -> None:
         working = asyncio.create_task(a_worker(engine, executor=cable, grant_seconds=GRANT_SECONDS).run(stop))
         await until(lambda: gate.inside == ["a"])
         cable.is_cut = True
-        await until(lambda: "heartbeat" in cable.failed)
+        await until(lambda: "renew" in cable.failed)
         engine.advance_clock(seconds=GRANT_SECONDS + 1)
         cable.is_cut = False
         await until(lambda: (the_job(engine).lease_until or 0) > engine.now_ms())
@@ -260,7 +261,7 @@ def test_a_lease_that_ran_out_and_was_not_taken_can_be_taken_up_again(ground: Gr
     ground.record(thing("a"))
     lease = ground.claim_one(seconds=60)
     ground.advance(seconds=61)
-    assert ground.store.items.heartbeat([(lease.id, lease.token)], 60) == set()
+    assert ground.store.items.renew([(lease.id, lease.token)], 60) == set()
 
     assert ground.store.items.regain([(lease.id, lease.token)], 60) == {lease.id}
     assert ground.store.items.sweep().expired == 0

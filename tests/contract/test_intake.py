@@ -9,15 +9,15 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from tests import example
-from tests.example import thing
-from tests.ground import Ground, altered
+from tests.support import example
+from tests.support.example import thing
+from tests.support.store import Ground, altered
 
 from tidings.model.clock import DAY_MS
 from tidings.model.errors import BadInput
 from tidings.model.item import Appended, Finding
 from tidings.model.publication import Presentation, Retention
-from tidings.store.statements import load
+from tidings.store.db.postgres import columns_of, compiled
 
 OpenGround = Callable[..., Ground]
 
@@ -160,19 +160,19 @@ def test_a_merger_waits_for_the_one_that_is_merging(open_ground: OpenGround) -> 
     assert looking.store.intake.unmerged("example") == 1
 
 
-def test_nobody_runs_ahead_of_a_merge_that_is_still_open(open_ground: OpenGround) -> None:
+def test_no_worker_reserves_what_an_open_merge_has_read(open_ground: OpenGround) -> None:
     one, two, looking = open_ground(), open_ground(), open_ground()
     one.store.intake.append("example", [thing(str(n)) for n in range(5)])
 
     with ThreadPoolExecutor(1) as pool:
         with one.database.transaction():
             one.store.intake.merge("example", limit=3)
-            taking = pool.submit(two.store.intake.merge_ahead, "example", limit=5)
+            taking = pool.submit(two.store.intake.claim_findings, "example", 5)
             looking.wait_until_blocked(taking)
         _, taken = taking.result()
 
     assert taken is not None
-    assert [lease.key for lease in taken.leases] == ["3", "4"]
+    assert [lease.key for lease in taken.leases()] == ["3", "4"]
 
 
 def test_a_merge_that_crashes_moves_neither_items_nor_checkpoint(ground: Ground) -> None:
@@ -397,8 +397,8 @@ def test_the_next_findings_are_read_without_reading_the_whole_log(ground: Ground
         return
     ground.store.intake.append("example", [thing(f"{number}") for number in range(3_000)])
 
-    asked = {"pipeline": "example", "checkpoint": 0, "limit": 10}
-    for name in ("unmerged_findings", "size_of_findings"):
+    asked = {"pipeline": "example", "after": 0, "limit": 10}
+    for name in ("next_findings", "size_of_findings"):
         plan = explained(ground, name, asked)
         assert "Index Scan using intake_" in plan
         assert "Sort" not in plan
@@ -411,15 +411,15 @@ def test_keys_are_looked_up_one_by_one_however_many_items_there_are(ground: Grou
     ground.record(*(thing(f"{number}") for number in range(3_000)))
     names = [(number, "example", "thing", f"{number}") for number in range(1_000)]
 
-    for name in ("known_fingerprints", "look_up_item", "look_up_tombstone"):
-        plan = explained(ground, name, ground.database.prepare(name, names).values)
+    for name in ("known_fingerprints", "look_up_items", "look_up_tombstones", "waiting_findings"):
+        plan = explained(ground, name, columns_of(name, names) | {"checkpoint": 0})
         assert "Index Scan using " in plan or "Index Only Scan using " in plan
         assert "Nested Loop" in plan
 
 
 def explained(ground: Ground, name: str, values: Any) -> str:
     with ground.database.transaction() as tx:
-        text = f"EXPLAIN {load('postgres')[name].text}"
+        text = f"EXPLAIN {compiled(name)}"
         rows = tx.connection.execute(text, values)  # type: ignore[attr-defined]  # the driver's own
         return "\n".join(row[0] for row in rows)
 

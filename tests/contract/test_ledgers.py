@@ -6,7 +6,7 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
-from tests.ground import Ground
+from tests.support.store import Ground
 
 from tidings.model.clock import DAY_MS, day_of
 
@@ -27,16 +27,16 @@ def spent_and_reserved(ground: Ground, name: str = "tokens") -> dict[str, tuple[
 
 
 def test_a_budget_is_never_exceeded(ground: Ground) -> None:
-    ledgers = ground.store.ledgers
+    budgets = ground.store.budgets
 
-    assert ledgers.reserve("tokens", 60, 100)
-    assert not ledgers.reserve("tokens", 41, 100)
-    assert ledgers.reserve("tokens", 40, 100)
-    ledgers.settle("tokens", 60, 10)
-    assert ledgers.reserve("tokens", 50, 100)
-    assert not ledgers.reserve("tokens", 1, 100)
+    assert budgets.reserve("tokens", 60, 100)
+    assert not budgets.reserve("tokens", 41, 100)
+    assert budgets.reserve("tokens", 40, 100)
+    budgets.settle("tokens", 60, 10)
+    assert budgets.reserve("tokens", 50, 100)
+    assert not budgets.reserve("tokens", 1, 100)
 
-    (view,) = [b for b in ledgers.today() if b.name == "tokens"]
+    (view,) = [b for b in budgets.today() if b.name == "tokens"]
     assert (view.spent, view.reserved, view.limit) == (10, 90, 100)
 
 
@@ -44,10 +44,10 @@ def test_a_budget_holds_across_threads_and_processes(open_ground: OpenGround) ->
     processes = [open_ground(), open_ground()]
 
     def spend(number: int) -> int:
-        ledgers, got = processes[number % 2].store.ledgers, 0
+        budgets, got = processes[number % 2].store.budgets, 0
         for _ in range(10):
-            if ledgers.reserve("tokens", 7, 100):
-                ledgers.settle("tokens", 7, 7)
+            if budgets.reserve("tokens", 7, 100):
+                budgets.settle("tokens", 7, 7)
                 got += 7
         return got
 
@@ -60,36 +60,36 @@ def test_a_budget_holds_across_threads_and_processes(open_ground: OpenGround) ->
 
 def test_a_new_day_brings_a_new_budget(ground: Ground) -> None:
     to_midnight(ground, before_seconds=60)
-    assert ground.store.ledgers.reserve("tokens", 100, 100)
-    ground.store.ledgers.settle("tokens", 100, 100)
-    assert not ground.store.ledgers.reserve("tokens", 1, 100)
+    assert ground.store.budgets.reserve("tokens", 100, 100)
+    ground.store.budgets.settle("tokens", 100, 100)
+    assert not ground.store.budgets.reserve("tokens", 1, 100)
 
     ground.advance(seconds=120)
-    assert ground.store.ledgers.reserve("tokens", 1, 100)
+    assert ground.store.budgets.reserve("tokens", 1, 100)
 
 
 def test_a_clock_that_jumps_back_over_midnight_finds_the_old_day_as_it_was(ground: Ground) -> None:
     to_midnight(ground, before_seconds=60)
-    ground.store.ledgers.reserve("tokens", 100, 100)
-    ground.store.ledgers.settle("tokens", 100, 100)
+    ground.store.budgets.reserve("tokens", 100, 100)
+    ground.store.budgets.settle("tokens", 100, 100)
     ground.advance(seconds=120)
-    ground.store.ledgers.reserve("tokens", 30, 100)
+    ground.store.budgets.reserve("tokens", 30, 100)
 
     ground.advance(seconds=-120)
-    assert not ground.store.ledgers.reserve("tokens", 1, 100)
+    assert not ground.store.budgets.reserve("tokens", 1, 100)
     ground.advance(seconds=120)
-    assert not ground.store.ledgers.reserve("tokens", 71, 100)
+    assert not ground.store.budgets.reserve("tokens", 71, 100)
 
 
 def test_what_was_reserved_days_ago_spends_nothing_of_today(ground: Ground) -> None:
     """The clock jumped while a question was being answered: today's budget is not exceeded by it."""
-    ledgers = ground.store.ledgers
-    assert ledgers.reserve("tokens", 60, 100)
+    budgets = ground.store.budgets
+    assert budgets.reserve("tokens", 60, 100)
     ground.advance(seconds=11 * DAY_MS / 1000)
-    assert ledgers.reserve("tokens", 50, 100)
-    ledgers.settle("tokens", 50, 50)
+    assert budgets.reserve("tokens", 50, 100)
+    budgets.settle("tokens", 50, 50)
 
-    ledgers.settle("tokens", 60, 60)
+    budgets.settle("tokens", 60, 60)
 
     assert list(spent_and_reserved(ground).values()) == [(60, 0), (50, 0)]
 
@@ -98,29 +98,29 @@ def test_what_was_reserved_before_midnight_is_settled_there(ground: Ground) -> N
     """Else the new day would lose a reservation that another caller still holds."""
     to_midnight(ground, before_seconds=60)
     yesterday = day_of(ground.now_ms())
-    ground.store.ledgers.reserve("tokens", 50, 100)
+    ground.store.budgets.reserve("tokens", 50, 100)
     ground.advance(seconds=120)
     today = day_of(ground.now_ms())
-    ground.store.ledgers.reserve("tokens", 50, 100)
+    ground.store.budgets.reserve("tokens", 50, 100)
 
-    ground.store.ledgers.settle("tokens", 50, 45)
+    ground.store.budgets.settle("tokens", 50, 45)
 
     assert spent_and_reserved(ground) == {yesterday: (45, 0), today: (0, 50)}
-    assert not ground.store.ledgers.reserve("tokens", 51, 100)
+    assert not ground.store.budgets.reserve("tokens", 51, 100)
 
 
 def test_counting_needs_no_limit(ground: Ground) -> None:
-    ground.store.ledgers.count("calls", 2)
-    ground.store.ledgers.count("calls", 3)
+    ground.store.budgets.count("calls", 2)
+    ground.store.budgets.count("calls", 3)
 
-    assert [(b.name, b.spent, b.limit) for b in ground.store.ledgers.today()] == [("calls", 5, 0)]
+    assert [(b.name, b.spent, b.limit) for b in ground.store.budgets.today()] == [("calls", 5, 0)]
 
 
 # Limiters
 
 
 def enter(ground: Ground, name: str = "channel:news") -> tuple[int, int]:
-    permit = ground.store.ledgers.enter(name, limit=30, per_seconds=60, hold_seconds=30)
+    permit = ground.store.limiters.enter(name, limit=30, per_seconds=60, hold_seconds=30)
     return permit.wait_ms, permit.token
 
 
@@ -129,7 +129,7 @@ def test_one_at_a_time_is_inside(ground: Ground) -> None:
     assert (wait, token > 0) == (0, True)
 
     assert 0 < enter(ground)[0] <= 30_000
-    ground.store.ledgers.leave("channel:news", token)
+    ground.store.limiters.leave("channel:news", token)
     assert enter(ground)[0] == 0
 
 
@@ -140,9 +140,9 @@ def test_a_place_held_by_a_dead_process_is_free_after_its_time(ground: Ground) -
     assert wait == 0
 
     # The late one comes back: it must not open the door the heir is behind.
-    ground.store.ledgers.leave("channel:news", dead)
+    ground.store.limiters.leave("channel:news", dead)
     assert enter(ground)[0] > 0
-    ground.store.ledgers.leave("channel:news", heir)
+    ground.store.limiters.leave("channel:news", heir)
     assert enter(ground)[0] == 0
 
 
@@ -154,7 +154,7 @@ def test_thirty_enter_in_any_minute(ground: Ground) -> None:
             ground.advance(seconds=wait / 1000)
             continue
         times.append(ground.now_ms())
-        ground.store.ledgers.leave("channel:news", token)
+        ground.store.limiters.leave("channel:news", token)
         ground.advance(seconds=0.7)
 
     assert len(times) > 90
@@ -164,13 +164,13 @@ def test_thirty_enter_in_any_minute(ground: Ground) -> None:
 
 def test_nobody_enters_before_the_time_that_was_asked_for(ground: Ground) -> None:
     _, token = enter(ground)
-    ground.store.ledgers.leave("channel:news", token, not_before_ms=5_000)
+    ground.store.limiters.leave("channel:news", token, not_before_ms=5_000)
 
     assert 0 < enter(ground)[0] <= 5_000
-    assert 0 < ground.store.ledgers.limiter("channel:news")[1] <= 5_000
+    assert 0 < ground.store.limiters.usage("channel:news").closed_for_ms <= 5_000
     ground.advance(seconds=5.1)
     assert enter(ground)[0] == 0
-    assert ground.store.ledgers.limiter("channel:news")[0] == 2
+    assert ground.store.limiters.usage("channel:news").entered_last_minute == 2
 
 
 def test_limiters_hold_across_threads_and_processes(open_ground: OpenGround) -> None:
@@ -179,14 +179,14 @@ def test_limiters_hold_across_threads_and_processes(open_ground: OpenGround) -> 
     most: list[int] = []
 
     def ask(number: int) -> int:
-        ledgers, entered = processes[number % 2].store.ledgers, 0
+        limiters, entered = processes[number % 2].store.limiters, 0
         for _ in range(40):
-            permit = ledgers.enter("door", limit=30, per_seconds=3600, hold_seconds=600)
+            permit = limiters.enter("door", limit=30, per_seconds=3600, hold_seconds=600)
             if permit.wait_ms == 0:
                 inside.append(number)
                 most.append(len(inside))
                 inside.remove(number)
-                ledgers.leave("door", permit.token)
+                limiters.leave("door", permit.token)
                 entered += 1
         return entered
 
@@ -206,16 +206,16 @@ def test_limiters_are_apart_by_name(ground: Ground) -> None:
 
 
 def test_a_cache_remembers_for_its_time(ground: Ground) -> None:
-    ledgers = ground.store.ledgers
-    assert ledgers.get("answers", "k") is None
-    ledgers.put("answers", "k", b"one", 60)
-    ledgers.put("answers", "k", b"two \x00\xff", 60)
-    ledgers.put("others", "k", b"three", 600)
+    caches = ground.store.caches
+    assert caches.get("answers", "k") is None
+    caches.put("answers", "k", b"one", 60)
+    caches.put("answers", "k", b"two \x00\xff", 60)
+    caches.put("others", "k", b"three", 600)
 
-    assert ledgers.get("answers", "k") == b"two \x00\xff"
+    assert caches.get("answers", "k") == b"two \x00\xff"
     ground.advance(seconds=61)
-    assert ledgers.get("answers", "k") is None
-    assert ledgers.get("others", "k") == b"three"
+    assert caches.get("answers", "k") is None
+    assert caches.get("others", "k") == b"three"
     assert ground.store.retention.tidy()["caches"] == 1
 
 
@@ -224,49 +224,49 @@ def test_a_cache_remembers_for_its_time(ground: Ground) -> None:
 
 def test_a_pause_is_seen_by_other_processes_and_survives(open_ground: OpenGround) -> None:
     one, two = open_ground(), open_ground()
-    one.store.ledgers.pause("channel:news", "the webhook is gone")
-    one.store.ledgers.pause("channel:news", "still gone")
+    one.store.pauses.pause("channel:news", "the webhook is gone")
+    one.store.pauses.pause("channel:news", "still gone")
 
-    assert two.store.ledgers.pauses() == {"channel:news": "still gone"}
-    assert two.store.ledgers.resume("channel:news")
-    assert not two.store.ledgers.resume("channel:news")
-    assert one.store.ledgers.pauses() == {}
+    assert two.store.pauses.reasons() == {"channel:news": "still gone"}
+    assert two.store.pauses.resume("channel:news")
+    assert not two.store.pauses.resume("channel:news")
+    assert one.store.pauses.reasons() == {}
 
 
 def test_a_token_is_known_by_its_hash_alone_and_can_be_revoked(ground: Ground) -> None:
-    token = ground.store.ledgers.create_token("laptop", "operate")
+    token = ground.store.tokens.create("laptop", "operate")
 
-    assert ground.store.ledgers.scope_of(token) == "operate"
-    assert ground.store.ledgers.scope_of(token + "x") is None
+    assert ground.store.tokens.scope_of(token) == "operate"
+    assert ground.store.tokens.scope_of(token + "x") is None
     assert token not in repr(ground.dump())
-    assert ground.store.ledgers.revoke("laptop") == 1
-    assert ground.store.ledgers.scope_of(token) is None
-    (view,) = ground.store.ledgers.tokens()
+    assert ground.store.tokens.revoke("laptop") == 1
+    assert ground.store.tokens.scope_of(token) is None
+    (view,) = ground.store.tokens.list()
     assert (view.name, view.scope, view.revoked_at is not None) == ("laptop", "operate", True)
 
 
 def test_the_last_use_of_a_token_is_noted_at_most_once_a_minute(open_ground: OpenGround) -> None:
     one, two = open_ground(), open_ground()
-    token = one.store.ledgers.create_token("laptop", "read")
-    one.store.ledgers.create_token("unused", "read")
+    token = one.store.tokens.create("laptop", "read")
+    one.store.tokens.create("unused", "read")
 
     def noted() -> dict[str, int | None]:
-        return {view.name: view.last_used_at for view in two.store.ledgers.tokens()}
+        return {view.name: view.last_used_at for view in two.store.tokens.list()}
 
     assert noted() == {"laptop": None, "unused": None}
-    one.store.ledgers.use_token(token)
+    one.store.tokens.note_use(token)
     first = noted()["laptop"]
     assert first is not None
-    assert abs(first - one.store.ledgers.now_ms()) < 60_000
+    assert abs(first - one.store.now_ms()) < 60_000
     two.advance(seconds=30)
-    two.store.ledgers.use_token(token)
+    two.store.tokens.note_use(token)
     assert noted() == {"laptop": first, "unused": None}
     two.advance(seconds=60)
-    two.store.ledgers.use_token(token)
+    two.store.tokens.note_use(token)
     assert (noted()["laptop"] or 0) >= first + 60_000
 
 
 @pytest.mark.parametrize("nothing", ["", "tid_", "tid_" + "A" * 43])
 def test_nobody_has_a_scope_without_a_token(ground: Ground, nothing: str) -> None:
-    ground.store.ledgers.create_token("laptop", "read")
-    assert ground.store.ledgers.scope_of(nothing) is None
+    ground.store.tokens.create("laptop", "read")
+    assert ground.store.tokens.scope_of(nothing) is None

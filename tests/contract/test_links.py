@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 import pytest
-from tests.ground import Ground
+from tests.support.store import Ground
 
 from tidings.model.contracts import ThreadNode
 from tidings.model.errors import BadInput
@@ -16,7 +16,7 @@ from tidings.model.outcome import Advance, Outcome
 from tidings.model.pipeline import Pipeline
 from tidings.model.publication import Retention
 from tidings.model.workflow import Transition, Work, Workflow
-from tidings.store.statements import load
+from tidings.store.db.postgres import compiled
 
 OpenGround = Callable[..., Ground]
 
@@ -150,9 +150,10 @@ def test_what_says_it_stands_at_the_top_stands_below_nothing(ground: Ground) -> 
 
 
 def test_a_deep_thread_is_whole(ground: Ground) -> None:
-    tell(ground, *(post(str(n), str(n - 1)) for n in range(1, 120)))
+    depth = 1_500
+    tell(ground, *(post(str(n), str(n - 1)) for n in range(1, depth)))
 
-    assert [depth for _, _, depth in thread(ground, "0")] == list(range(120))
+    assert [depth for _, _, depth in thread(ground, "0")] == list(range(depth))
 
 
 def test_a_wide_thread_is_bounded(ground: Ground) -> None:
@@ -205,7 +206,7 @@ def test_a_thread_costs_what_it_holds_and_not_what_all_threads_hold(ground: Grou
 
     asked = {"pipeline": "forum", "relation": "below", "root": "post:a", "parent": "post:a", "limit": 10_000}
     for name in ("thread", "children"):
-        explain = f"EXPLAIN ANALYZE {load('postgres')[name].text}"
+        explain = f"EXPLAIN ANALYZE {compiled(name)}"
         with ground.database.reading() as tx:
             rows = tx.connection.execute(explain, asked)  # type: ignore[attr-defined]  # the driver's own
             plan = "\n".join(row[0] for row in rows)

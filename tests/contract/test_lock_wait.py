@@ -12,11 +12,11 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from tests.lines import listening
+from tests.support.logs import listening
 
 from tidings.model.errors import StoreUnavailable
-from tidings.store.migrate import migrate
-from tidings.store.sqlite import SqliteDatabase
+from tidings.store.db.sqlite import SqliteDatabase
+from tidings.store.upkeep.migrate import migrate
 
 HOLDER = """
 import sys, apsw
@@ -61,11 +61,12 @@ def test_a_stopped_process_that_holds_the_lock_is_waited_for_and_named(tmp_path:
         database = SqliteDatabase(str(file))
         done = threading.Event()
 
-        def migrated() -> None:
-            migrate(database)
+        def write() -> None:
+            with database.transaction() as tx:
+                tx.run("drop_mark", name="none")
             done.set()
 
-        thread = threading.Thread(target=migrated)
+        thread = threading.Thread(target=write)
         thread.start()
         # Longer than a process that works already would wait: a command has no other chance.
         while not any("'seconds': 6" in line for line in lines.told):

@@ -10,11 +10,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.ground import Ground
+from tests.support.own_sql import own_sql
+from tests.support.store import Ground
 
 from tidings.model.errors import Misconfigured
-from tidings.store.database import connect
-from tidings.store.migrate import check_schema, migrate
+from tidings.store.db.database import connect
+from tidings.store.upkeep.migrate import check_schema, migrate
 
 OpenGround = Callable[..., Ground]
 
@@ -30,7 +31,7 @@ def schema(database: Any) -> list[tuple[Any, ...]]:
             "WHERE pronamespace = 'public'::regnamespace ORDER BY 1, 2, 3"
         )
     with database.reading() as tx:
-        return [tuple(row) for row in tx.sql(sql, {})]
+        return [tuple(row) for row in own_sql(tx, sql)]
 
 
 def test_migrating_again_does_nothing(ground: Ground) -> None:
@@ -86,8 +87,8 @@ def test_many_processes_migrating_at_once_do_it_once(empty_database_url: str) ->
 
 KILLED = """
 import os, signal, sys
-from tidings.store.database import connect
-from tidings.store.migrate import migrate
+from tidings.store.db.database import connect
+from tidings.store.upkeep.migrate import migrate
 database = connect(sys.argv[1])
 with database.transaction():
     migrate(database)
@@ -124,6 +125,6 @@ def test_a_killed_migration_is_rerun_to_the_same_schema(
 
 
 def another(request: pytest.FixtureRequest) -> str:
-    from tests.conftest import new_postgres_database
+    from tests.support.postgres import new_postgres_database
 
     return new_postgres_database(request.getfixturevalue("postgres_server"))

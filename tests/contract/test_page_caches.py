@@ -7,9 +7,10 @@ from pathlib import Path
 from threading import Barrier
 
 import apsw
+from tests.support.own_sql import own_sql
 
-from tidings.store.database import connect
-from tidings.store.migrate import migrate
+from tidings.store.db.database import connect
+from tidings.store.upkeep.migrate import migrate
 
 THREADS = 8
 MEGABYTES = 40
@@ -21,14 +22,14 @@ def test_threads_that_read_much_share_little_memory(tmp_path: Path) -> None:
     with database.transaction() as tx:
         for number in range(MEGABYTES):
             values = {"key": str(number), "value": bytes(1 << 20)}
-            tx.sql("INSERT INTO caches VALUES ('large', :key, :value, 9999999999999)", values)
+            own_sql(tx, "INSERT INTO caches VALUES ('large', :key, :value, 9999999999999)", values)
     before = apsw.memory_used()
     everybody = Barrier(THREADS)
 
     def read() -> int:
         everybody.wait(60)
         with database.reading() as tx:
-            return sum(int(size) for (size,) in tx.sql("SELECT length(hex(value)) FROM caches", {}))
+            return sum(int(size) for (size,) in own_sql(tx, "SELECT length(hex(value)) FROM caches"))
 
     with ThreadPoolExecutor(THREADS) as threads:
         read_bytes = [each.result() for each in [threads.submit(read) for _ in range(THREADS)]]

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
 
 import pytest
-from tests import example
-from tests.engine import Engine
-from tests.example import ThingSource, thing
+from tests.support import example
+from tests.support.engine import Engine
+from tests.support.example import ThingSource, thing
+from tests.support.waiting import until
 
 from tidings.discover.poller import seconds_until_due
 from tidings.model.contracts import Kit
@@ -53,12 +54,6 @@ async def ask(engine: Engine, **more: Any) -> RunView:
 def next_in_seconds(engine: Engine) -> float:
     (row,) = engine.store.schedules.all()
     return (row.next_at - engine.now_ms()) / 1000
-
-
-async def until(condition: Callable[[], Any]) -> None:
-    async with asyncio.timeout(60):
-        while not await asyncio.to_thread(condition):  # noqa: ASYNC110  # the condition lives in the database
-            await asyncio.sleep(0.01)
 
 
 async def test_a_run_is_told_where_the_last_one_ended(database_url: str) -> None:
@@ -265,9 +260,9 @@ async def test_a_run_ends_where_its_turn_is_lost(database_url: str) -> None:
 async def test_a_paused_source_is_not_asked(database_url: str) -> None:
     source = ThingSource(all_pages=[a_page("a")])
     async with Engine(database_url, [example.pipeline(source)]) as engine:
-        engine.desk.pause(f"source:{SOURCE}", reason="rest")
+        engine.store.switches.pause(f"source:{SOURCE}", reason="rest")
         assert await engine.discover() == []
-        engine.desk.resume(f"source:{SOURCE}")
+        engine.store.switches.resume(f"source:{SOURCE}")
         assert len(await engine.discover()) == 1
 
 
@@ -278,7 +273,7 @@ async def test_a_source_is_asked_when_it_is_due_and_not_before(database_url: str
         assert await engine.discover_due() == []
         engine.advance_clock(seconds=61)
         assert len(await engine.discover_due()) == 1
-        engine.desk.check_now(SOURCE)
+        engine.store.switches.check_now(SOURCE)
         assert len(await engine.discover_due()) == 1
 
 

@@ -12,14 +12,15 @@ from typing import Any
 
 import psycopg
 import pytest
-from tests.cluster import Cluster
-from tests.conftest import new_postgres_database
-from tests.lines import listening
-from tests.proxy import Proxy, proxied
+from tests.support.cluster import Cluster
+from tests.support.logs import listening
+from tests.support.own_sql import own_sql
+from tests.support.postgres import new_postgres_database
+from tests.support.proxy import Proxy, proxied
 
 from tidings.model.errors import Misconfigured, StoreUnavailable
-from tidings.store.conninfo import hosts_from
-from tidings.store.postgres import PostgresDatabase, PostgresTx
+from tidings.store.db.conninfo import hosts_from
+from tidings.store.db.postgres import PostgresDatabase, PostgresTx
 
 
 def closed_port() -> int:
@@ -63,9 +64,9 @@ def test_texts_arrive_whole_whatever_the_server_would_encode_them_in(postgres_se
         connection.execute("CREATE DATABASE latin ENCODING 'LATIN1' LC_COLLATE 'C' LC_CTYPE 'C' TEMPLATE template0")
     database = PostgresDatabase(postgres_server.replace("/postgres?", "/latin?"))
     with database.transaction() as tx:
-        tx.sql("CREATE TABLE samples (series text, at bigint, value float8, PRIMARY KEY (series, at))", {})
-        tx.many("put_sample", [("naïve", 1, 2.5)])
-        assert tx.sql("SELECT value FROM samples WHERE series = :series", {"series": "naïve"}) == [(2.5,)]
+        own_sql(tx, "CREATE TABLE samples (series text, at bigint, value float8, PRIMARY KEY (series, at))")
+        tx.put("put_samples", [("naïve", 1, 2.5)])
+        assert own_sql(tx, "SELECT value FROM samples WHERE series = :series", {"series": "naïve"}) == [(2.5,)]
     database.close()
 
 
@@ -74,7 +75,7 @@ def test_a_server_lost_later_is_told_with_the_reason_too(postgres_server: str) -
     name = url.split("/")[3].split("?")[0]
     database = PostgresDatabase(url)
     with database.reading() as tx:
-        assert tx.sql("SELECT 1", {}) == [(1,)]
+        assert own_sql(tx, "SELECT 1") == [(1,)]
     with psycopg.connect(postgres_server, autocommit=True) as connection:
         connection.execute(f"DROP DATABASE {name} WITH (FORCE)")
 
@@ -137,7 +138,7 @@ def test_the_host_that_took_us_last_is_asked_first() -> None:
 
 def write(database: PostgresDatabase, number: int) -> None:
     with database.transaction() as tx:
-        tx.sql("INSERT INTO marks (number) VALUES (:number)", {"number": number})
+        own_sql(tx, "INSERT INTO marks (number) VALUES (:number)", {"number": number})
 
 
 def prepared(url: str) -> None:
@@ -158,7 +159,7 @@ def test_a_server_that_falls_silent_is_given_up_and_the_next_call_succeeds(postg
     with proxied(url) as (proxy, through), opened(through) as database:
         write(database, 1)
         with database.reading() as tx:
-            tx.sql("SELECT 1", {})
+            own_sql(tx, "SELECT 1")
         proxy.freeze()
         failing(lambda: write(database, 2), "no answer for .* s; waited for the socket", seconds=20)
         standstill = database.standstill()
@@ -169,7 +170,7 @@ def test_a_server_that_falls_silent_is_given_up_and_the_next_call_succeeds(postg
         write(database, 3)
         with database.reading() as tx:
             # What the silent server had been sent may or may not have happened: such a call is never called done.
-            assert tx.sql("SELECT count(*) FROM marks WHERE number IN (1, 3)", {}) == [(2,)]
+            assert own_sql(tx, "SELECT count(*) FROM marks WHERE number IN (1, 3)") == [(2,)]
         assert database.standstill() is None
 
 
@@ -181,10 +182,10 @@ def test_what_a_reader_found_dead_no_writer_tries_again(postgres_server: str) ->
         with opened(several) as database:
             write(database, 1)
             with database.reading() as tx:
-                tx.sql("SELECT 1", {})
+                own_sql(tx, "SELECT 1")
             old.freeze()
             with pytest.raises(StoreUnavailable), database.reading() as tx:
-                tx.sql("SELECT 1", {})
+                own_sql(tx, "SELECT 1")
             begun = time.monotonic()
             write(database, 2)
             assert time.monotonic() - begun < 5
@@ -198,7 +199,7 @@ def test_a_lost_server_is_reached_again_at_once(postgres_server: str) -> None:
 
         def meet(number: int) -> None:
             with database.transaction() as tx:
-                tx.sql("INSERT INTO marks (number) VALUES (:number)", {"number": number})
+                own_sql(tx, "INSERT INTO marks (number) VALUES (:number)", {"number": number})
                 door.wait(20)
 
         threads = [threading.Thread(target=meet, args=(number,)) for number in range(4)]
@@ -210,7 +211,7 @@ def test_a_lost_server_is_reached_again_at_once(postgres_server: str) -> None:
         for number in range(4, 8):
             write(database, number)
         with database.reading() as tx:
-            assert tx.sql("SELECT count(*) FROM marks", {}) == [(8,)]
+            assert own_sql(tx, "SELECT count(*) FROM marks") == [(8,)]
 
 
 def test_closing_ends_calls_that_wait_for_a_silent_server(postgres_server: str) -> None:
@@ -283,7 +284,7 @@ def test_a_commit_that_waits_for_an_absent_standby_says_so_and_is_not_repeated(t
 
 def reached(database: PostgresDatabase, done: threading.Event) -> None:
     with database.reading() as tx:
-        tx.sql("SELECT 1", {})
+        own_sql(tx, "SELECT 1")
     done.set()
 
 

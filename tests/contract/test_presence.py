@@ -5,12 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from tests.conftest import new_postgres_database
 from tests.contract.test_schedules import SOURCE
-from tests.example import thing
-from tests.ground import Ground
+from tests.support.example import thing
+from tests.support.postgres import new_postgres_database
+from tests.support.store import Ground
 
-from tidings.store.presence import TakenOver, present
+from tidings.store.db.presence import TakenOver, present
 
 
 @pytest.fixture
@@ -19,18 +19,18 @@ def url(tmp_path: Path) -> str:
 
 
 def hold_everything(ground: Ground) -> None:
-    """Hold a lease, a turn, a right to run ahead and a place in a channel, as a process that is then killed."""
+    """Hold a lease, a turn, a reservation of the log and a place in a channel, as a process that is then killed."""
     ground.record(thing("a"))
     ground.claim_one(seconds=60)
     ground.store.schedules.declare(SOURCE, "example")
     assert ground.store.schedules.claim(SOURCE, "dead", 10) is not None
     ground.store.intake.append("example", [thing("b")])
-    assert ground.store.intake.merge_ahead("example")[1] is not None
+    assert ground.store.intake.claim_findings("example")[1] is not None
     assert enters(ground)
 
 
 def enters(ground: Ground) -> bool:
-    permit = ground.store.ledgers.enter("channel:news", limit=9, per_seconds=60, hold_seconds=120)
+    permit = ground.store.limiters.enter("channel:news", limit=9, per_seconds=60, hold_seconds=120)
     return permit.wait_ms == 0
 
 
@@ -39,11 +39,11 @@ def test_a_process_that_is_alone_takes_everything_over_at_once(url: str) -> None
     hold_everything(ground)
 
     with present(ground.database) as taken:
-        assert taken == TakenOver(items=1, sources=1, batches=1, channels=1)
+        assert taken == TakenOver(items=1, sources=1, reservations=1, channels=1)
         assert ground.store.items.sweep().expired == 1
         assert ground.item("a").lost_leases == 1, "it may be what the process died of"
         assert ground.store.schedules.claim(SOURCE, "heir", 10) is not None
-        merged, _ = ground.store.intake.merge_ahead("example")
+        merged, _ = ground.store.intake.claim_findings("example")
         assert merged.born == 1
         assert enters(ground)
     ground.close()

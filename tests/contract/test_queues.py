@@ -6,15 +6,16 @@ import importlib
 from typing import Any
 
 import pytest
-from tests.example import thing
-from tests.ground import Ground
+from tests.support.example import thing
+from tests.support.store import Ground
 
 from tidings.model.contracts import Kit
+from tidings.model.errors import Misconfigured
 from tidings.model.outcome import Advance, Outcome
 from tidings.model.pipeline import Pipeline
 from tidings.model.workflow import Transition, Work, Workflow
 from tidings.publish.deliveries import with_deliveries
-from tidings.store.glance import Standing, queues
+from tidings.store.operator.status import Standing, phases, queues
 from tidings.watch.alerts import Facts, Thresholds, readings
 
 # Written by hand from the workflows' pictures (docs/states.md): the kinds and states that wait for the lane `ai`.
@@ -36,7 +37,7 @@ def moves(work: Work) -> Outcome:
     return Advance()
 
 
-def foreign(lane: str = "ai") -> Pipeline:
+def foreign(lane: str = "ai", **more: Any) -> Pipeline:
     """A pipeline of somebody else's, whose states have names that nobody here has heard of."""
     life = Workflow(
         kind="thing",
@@ -47,6 +48,7 @@ def foreign(lane: str = "ai") -> Pipeline:
             Transition("tell", "mused", "told", processor=moves, publishes=True),
         ),
         terminal=frozenset({"told"}),
+        **more,
     )
     return Pipeline("example", "Example", "Somebody else wrote it.", workflows={"thing": life})
 
@@ -81,11 +83,33 @@ def test_what_is_parked_waits_and_what_has_ended_does_not() -> None:
     assert queues(pipeline, [Standing("unheard", "jotted", "open", 1), Standing("thing", "unheard", "open", 1)]) == {}
 
 
+@pytest.mark.parametrize("name", WAITING_FOR_AI)
+def test_each_pipelines_phases_are_what_its_states_wait_for(name: str) -> None:
+    pipeline = built(name)
+    every = [Standing(kind, state, "open", 1) for kind, w in pipeline.workflows.items() for state in w.states]
+
+    assert phases(pipeline, every).get("summarize", 0) == len(WAITING_FOR_AI[name])
+    assert phases(pipeline, every).get("announce", 0) == (name in ANNOUNCING)
+
+
+def test_a_workflow_may_say_which_states_are_which_phase() -> None:
+    pipeline = foreign("fetch", phases={"jotted": "summarize"})
+    counts = [Standing("thing", "jotted", "open", 3), Standing("thing", "mused", "open", 5)]
+
+    assert phases(pipeline, counts) == {"summarize": 3}
+    assert phases(foreign("fetch"), counts) == {}
+
+
+def test_a_phase_of_a_state_that_is_not_declared_is_refused() -> None:
+    with pytest.raises(Misconfigured, match="unheard"):
+        foreign(phases={"unheard": "summarize"})
+
+
 @pytest.mark.parametrize(("lane", "name"), [("ai", "summarize queue"), ("notify", "announce queue")])
 def test_a_foreign_pipeline_is_alerted_too(open_ground: Any, lane: str, name: str) -> None:
     ground: Ground = open_ground(foreign(lane))
     ground.record(*(thing(f"{n}") for n in range(3)))
-    status = ground.store.desk.status()
+    status = ground.store.status_views.status()
 
     limits = Thresholds(waiting_to_summarize=2, waiting_to_announce=2)
     found = {r.name: r for r in readings(status, (), Facts(), limits, 0.0) if r.value > r.threshold}

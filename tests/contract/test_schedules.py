@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 
-from tests.ground import Ground
+from tests.support.store import Ground
 
 from tidings.model.views import RunView
 
@@ -64,6 +64,29 @@ def test_a_turn_lost_to_its_lease_writes_no_schedule(ground: Ground) -> None:
     schedules.close(heir, run(new=1), next_in_seconds=60)
     (row,) = schedules.all()
     assert (row.lease_until, row.last_new_at is not None) == (None, True)
+
+
+def test_a_turn_between_two_runs_leaves_the_schedule_and_counts_with_the_run_before(ground: Ground) -> None:
+    schedules = ground.store.schedules
+    schedules.declare(SOURCE, "example")
+    turn = schedules.claim(SOURCE, "me", 60)
+    assert turn is not None
+    assert schedules.claim_between(SOURCE, "other", 60) is None
+    schedules.close(turn, run(found=3, new=2, error="bad day"), next_in_seconds=600)
+    ground.advance(seconds=300)
+
+    between = schedules.claim_between(SOURCE, "me", 60)
+    assert between is not None
+    assert schedules.claim_between(SOURCE, "other", 60) is None
+    schedules.close_between(between, run(found=5, new=1, changed=4, pages=2))
+
+    (row,) = schedules.all()
+    assert (row.failures, row.last_error, row.lease_until, row.last_new_at is not None) == (1, "bad day", None, True)
+    assert 290_000 < (schedules.next_in_ms() or 0) <= 300_000
+    (record,) = schedules.runs(SOURCE)
+    assert (record.found, record.new, record.changed, record.pages) == (8, 3, 4, 2)
+    ground.store.pauses.pause(f"source:{SOURCE}", reason="for the test")
+    assert schedules.claim_between(SOURCE, "me", 60) is None
 
 
 def test_a_turn_that_ran_out_and_nobody_took_is_still_its_holders(ground: Ground) -> None:
@@ -141,12 +164,12 @@ def test_runs_are_recorded_newest_first(ground: Ground) -> None:
 
 
 def test_a_paused_source_or_pipeline_is_nobodys_turn(ground: Ground) -> None:
-    schedules, ledgers = ground.store.schedules, ground.store.ledgers
+    schedules, pauses = ground.store.schedules, ground.store.pauses
     schedules.declare(SOURCE, "example")
     for part in (f"source:{SOURCE}", "pipeline:example"):
-        ledgers.pause(part, "rest")
+        pauses.pause(part, "rest")
         assert schedules.claim(SOURCE, "me", 60, force=True) is None
-        ledgers.resume(part)
+        pauses.resume(part)
 
     assert schedules.claim(SOURCE, "me", 60) is not None
 

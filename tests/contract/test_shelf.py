@@ -6,19 +6,19 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 
 import msgspec
-from tests import example
-from tests.example import Thing, ThingCard, thing
-from tests.ground import Ground
+from tests.support import example
+from tests.support.example import Thing, ThingCard, thing
+from tests.support.store import Ground
 
 from tidings.model.clock import DAY_MS
 from tidings.model.publication import IdIndex, Presentation
-from tidings.store.shelving import put_presentations
+from tidings.store.cards import Card, put_cards
 
 OpenGround = Callable[..., Ground]
 
 
 def writes_today(ground: Ground) -> int:
-    return sum(b.spent for b in ground.store.ledgers.today() if b.name == "shelf_writes:example")
+    return sum(b.spent for b in ground.store.budgets.today() if b.name == "shelf_writes:example")
 
 
 def test_an_entry_is_put_read_and_deleted(ground: Ground) -> None:
@@ -137,7 +137,7 @@ def test_a_withdrawn_card_leaves_shelf_and_index(open_ground: OpenGround) -> Non
     ground.work()
 
     assert ground.card("a") is None
-    assert ground.sql("SELECT count(*) FROM documents") == [(0,)]
+    assert ground.store.changes.changes("example", None, 10).changes[-1].value is None
     assert ground.item("a").accepted_revision == 2
 
 
@@ -165,8 +165,8 @@ def test_an_older_revision_does_not_replace_a_newer_card(ground: Ground) -> None
 
     with ground.database.transaction() as tx:
         for revision in (item.revision - 1, 0):
-            shown = (item.id, "thing", "a", revision, example.present("a", Thing("a", "one")))
-            put_presentations(tx, pipeline, [shown])
+            shown = pipeline.show(example.present("a", Thing("a", "one")))
+            put_cards(tx, pipeline, [Card(item.id, revision, shown)])
 
     assert msgspec.json.decode(ground.card("a") or b"{}")["text"] == "two"
 

@@ -7,12 +7,12 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
-from tests.example import thing
-from tests.ground import LEASE_SECONDS, Ground
+from tests.support.example import thing
+from tests.support.store import LEASE_SECONDS, Ground
 
 from tidings.process.sweeper import BATCH, Sweeper
 from tidings.process.waker import Waker
-from tidings.store.executor import StoreExecutor
+from tidings.store.db.executor import StoreExecutor
 
 OpenGround = Callable[..., Ground]
 LATER = LEASE_SECONDS + 1
@@ -27,7 +27,7 @@ def test_a_lease_renewed_under_the_sweepers_eyes_is_not_swept(open_ground: OpenG
 
     with ThreadPoolExecutor(1) as pool:
         with worker.database.transaction():
-            assert worker.store.items.heartbeat([(lease.id, lease.token)], 10 * LEASE_SECONDS) == {lease.id}
+            assert worker.store.items.renew([(lease.id, lease.token)], 10 * LEASE_SECONDS) == {lease.id}
             sweeping = pool.submit(sweeper.store.items.sweep)
             looking.wait_until_blocked(sweeping)
         assert sweeping.result().expired == 0

@@ -6,9 +6,9 @@ from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
-from tests import example
-from tests.example import thing
-from tests.ground import Ground
+from tests.support import example
+from tests.support.example import thing
+from tests.support.store import Ground
 
 from tidings.model.clock import DAY_MS
 from tidings.model.errors import BadInput

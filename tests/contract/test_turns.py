@@ -6,9 +6,9 @@ from collections.abc import Callable
 
 import msgspec
 import pytest
-from tests import example
-from tests.example import Thing, thing
-from tests.ground import LEASE_SECONDS, Ground
+from tests.support import example
+from tests.support.example import Thing, thing
+from tests.support.store import LEASE_SECONDS, Ground
 
 OpenGround = Callable[..., Ground]
 

@@ -7,10 +7,11 @@ import sys
 import threading
 from pathlib import Path
 
-from tests.processes import until
+from tests.support.own_sql import own_sql
+from tests.support.waiting import until
 
-from tidings.store.sqlite import SqliteDatabase
-from tidings.store.wal import PAGES, PAGES_MAX
+from tidings.store.db.sqlite import SqliteDatabase
+from tidings.store.db.wal import PAGES, PAGES_MAX
 
 PAGE_BYTES = 8192
 ROW = b"x" * 50_000
@@ -31,14 +32,14 @@ database.close()
 def open_database(path: Path) -> SqliteDatabase:
     database = SqliteDatabase(str(path), durability="crash-safe")
     with database.transaction() as tx:
-        tx.sql("CREATE TABLE IF NOT EXISTS heavy (id INTEGER PRIMARY KEY, body BLOB)", {})
+        own_sql(tx, "CREATE TABLE IF NOT EXISTS heavy (id INTEGER PRIMARY KEY, body BLOB)")
     return database
 
 
 def write(database: SqliteDatabase, rows: int) -> None:
     with database.transaction() as tx:
         for _ in range(rows):
-            tx.sql("INSERT INTO heavy (body) VALUES (:body)", {"body": ROW})
+            own_sql(tx, "INSERT INTO heavy (body) VALUES (:body)", {"body": ROW})
 
 
 def log_of(file: Path) -> float:
@@ -70,13 +71,13 @@ def test_the_log_is_bounded_though_somebody_always_writes(tmp_path: Path) -> Non
         rows += 100
         longest = max(longest, log_of(file))
     with database.reading() as tx:
-        assert tx.sql("SELECT count(*) FROM heavy", {}) == [(rows,)]
+        assert own_sql(tx, "SELECT count(*) FROM heavy") == [(rows,)]
     database.close()
 
     assert longest < 1.2 * PAGES_MAX
     again = open_database(file)
     with again.reading() as tx:
-        assert tx.sql("SELECT count(*), min(length(body)) FROM heavy", {}) == [(rows, len(ROW))]
+        assert own_sql(tx, "SELECT count(*), min(length(body)) FROM heavy") == [(rows, len(ROW))]
     again.close()
 
 
@@ -102,5 +103,5 @@ def test_the_log_is_bounded_though_two_processes_write(tmp_path: Path) -> None:
     assert PAGES < longest < 2 * PAGES_MAX
     database = open_database(file)
     with database.reading() as tx:
-        assert tx.sql("SELECT count(*) FROM heavy", {}) == [(2 * ROUNDS * 20,)]
+        assert own_sql(tx, "SELECT count(*) FROM heavy") == [(2 * ROUNDS * 20,)]
     database.close()

@@ -11,10 +11,12 @@ from typing import Any
 
 import msgspec
 import pytest
-from tests import example
-from tests.engine import Engine
-from tests.example import Thing, thing
-from tests.ground import Ground
+from tests.support import example
+from tests.support.engine import Engine
+from tests.support.example import Thing, thing
+from tests.support.own_sql import own_sql
+from tests.support.store import Ground
+from tests.support.waiting import until
 
 from tidings.model.backoff import RetryPolicy
 from tidings.model.contracts import Kit
@@ -62,7 +64,7 @@ def a_worker(engine: Engine, **changes: Any) -> Worker:
     app = engine.app
     values: dict[str, Any] = {
         "items": app.store.items,
-        "intake": app.store.intake,
+        "log": app.store.intake,
         "runner": app.runner,
         "kit": app.kit,
         "executor": app.executor,
@@ -71,16 +73,9 @@ def a_worker(engine: Engine, **changes: Any) -> Worker:
         "waker": app.waker,
         "lanes": engine.wiring.lanes,
         "lease_seconds": engine.wiring.lease_seconds,
-        "paused": app.store.ledgers.pauses,
+        "paused": app.store.pauses.reasons,
     }
     return Worker(**values | changes)
-
-
-async def until(condition: Callable[[], Any], seconds: float = 60.0) -> None:
-    """Wait for a condition."""
-    async with asyncio.timeout(seconds):
-        while not await asyncio.to_thread(condition):  # noqa: ASYNC110  # the condition lives in the database
-            await asyncio.sleep(0.01)
 
 
 def record(engine: Engine, *findings: Finding) -> None:
@@ -157,7 +152,10 @@ async def test_a_failing_step_settles_what_came_before_it(database_url: str) -> 
         view = engine.item("thing", "a")
         assert (view.item.state, view.item.standing, view.item.attempts) == ("read", "open", 1)
         assert view.body["seen"] == 1
-        assert [step.transition for step in view.life[-1].steps] == ["read"]
+        assert [(step.transition, step.note) for step in view.life[-1].steps] == [
+            ("read", None),
+            ("check", "raised the weather is bad"),
+        ]
         assert (view.life[-1].ended, view.life[-1].error) == ("retried", "the weather is bad")
 
         engine.advance_clock(seconds=5)
@@ -246,7 +244,7 @@ async def test_no_items_surprise_changes_anothers_outcome(database_url: str) -> 
         assert causes["odd error"].startswith("bytes")
         lost = engine.store.database
         with lost.reading() as tx:
-            assert tx.sql("SELECT max(lost_leases) FROM items", {}) == [(0,)]
+            assert own_sql(tx, "SELECT max(lost_leases) FROM items") == [(0,)]
 
 
 async def test_an_outcome_the_store_refuses_buries_only_its_item(database_url: str) -> None:
@@ -416,12 +414,12 @@ async def test_a_paced_pure_lane_does_not_run_ahead_of_its_pace(database_url: st
 
 async def test_a_paused_pipeline_rests_and_resumes(database_url: str) -> None:
     async with Engine(database_url, [example.pipeline()]) as engine:
-        engine.desk.pause("pipeline:example", reason="holidays")
+        engine.store.switches.pause("pipeline:example", reason="holidays")
         record(engine, thing("a"))
         await engine.work_until_idle()
         assert engine.items() == []
 
-        engine.desk.resume("pipeline:example")
+        engine.store.switches.resume("pipeline:example")
         await engine.work_until_idle()
         assert engine.states("thing") == {"shown": 1}
 
@@ -515,7 +513,7 @@ async def test_a_manual_transition_beats_the_attempt_under_way(database_url: str
         record(engine, job("a"))
         working = asyncio.create_task(engine.work_until_idle())
         await until(lambda: gate.inside == ["a"])
-        engine.desk.transition(engine.item("job", "a").item.id, "fail", actor="ada", reason="stop it")
+        engine.store.operations.transition(engine.item("job", "a").item.id, "fail", actor="ada", reason="stop it")
         gate.open.set()
         await working
 
@@ -668,7 +666,7 @@ async def test_the_worker_outlives_an_outage(database_url: str) -> None:
         record(engine, *(thing(str(n)) for n in range(5)))
         executor = FaultyExecutor(engine.app.executor)
         away = StoreUnavailable("the database is away")
-        executor.fail_before = [("_merge_ahead", away), *[("claim", away)] * 3, ("settle", away)]
+        executor.fail_before = [("claim_findings", away), *[("claim", away)] * 3, ("settle", away)]
         await a_worker(engine, executor=executor).until_idle()
 
         assert executor.fail_before == []
@@ -679,7 +677,7 @@ async def test_the_loops_outlive_surprises(database_url: str) -> None:
     async with Engine(database_url, [example.pipeline(fuse=False)]) as engine:
         record(engine, *(thing(str(n)) for n in range(5)))
         executor = FaultyExecutor(engine.app.executor)
-        executor.fail_before = [("_merge_ahead", RuntimeError("odd")), ("claim", RuntimeError("odd"))]
+        executor.fail_before = [("claim_findings", RuntimeError("odd")), ("claim", RuntimeError("odd"))]
         async with asyncio.timeout(60):
             await a_worker(engine, executor=executor).until_idle()
 
@@ -728,3 +726,57 @@ async def test_what_a_lost_reply_hid_is_counted_all_the_same(database_url: str) 
             if sample.name.endswith("_total")
         }
         assert counted == ended == {"advanced": 15}
+
+
+async def test_working_until_idle_is_not_misled_by_an_item_between_two_states(database_url: str) -> None:
+    """While the store is asked for what is due, an item is leased; before its answer is here, it is due again."""
+    inside, may_end = asyncio.Event(), asyncio.Event()
+
+    async def step(work: Work, kit: Kit) -> Outcome:
+        inside.set()
+        await may_end.wait()
+        return Advance()
+
+    workflow = Workflow(
+        "job",
+        "found",
+        ("found", "half", "done"),
+        (
+            Transition("begin", "found", "half", step, lane="fetch"),
+            Transition("end", "half", "done", step, lane="fetch"),
+        ),
+        frozenset({"done"}),
+    )
+
+    class Between(FaultyExecutor):
+        """Lets a lane look for work only in the middle of the question whether there is any."""
+
+        def __init__(self, real: Any) -> None:
+            super().__init__(real)
+            self.may_look = asyncio.Event()
+            self.is_over = False
+
+        async def read(self, call: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+            name = getattr(call, "__name__", "?")
+            if name == "with_due":
+                await self.may_look.wait()
+            if name == "unmerged" and not self.is_over:
+                self.may_look.set()
+                await inside.wait()
+                self.may_look.clear()
+            answer = await super().read(call, *args, **kwargs)
+            if name == "_due_in_ms" and not self.is_over:
+                assert answer is None
+                self.is_over = True
+                may_end.set()
+                await until(lambda: engine.states("job") == {"half": 1} and worker._holder.is_empty)
+                asyncio.get_running_loop().call_later(0.1, self.may_look.set)
+            return answer
+
+    async with Engine(database_url, [Pipeline("example", "Example", "", {"job": workflow})]) as engine:
+        record(engine, Finding("example", "job", "a", "1", b"{}"))
+        engine.store.intake.merge("example")
+        worker = a_worker(engine, executor=Between(engine.app.executor))
+        await worker.until_idle()
+
+        assert engine.states("job") == {"done": 1}

@@ -14,9 +14,10 @@ from pathlib import Path
 from typing import Any
 
 import psycopg
-from tests.processes import Running, clean_environment, free_port, until
+from tests.support.environment import ROOT, clean_environment
+from tests.support.processes import Running, free_port
+from tests.support.waiting import until
 
-ROOT = Path(__file__).resolve().parents[2]
 ENOUGH = 30
 """Uploads accepted before something happens, and after it is over."""
 TROUBLE = ("no answer from PostgreSQL", "claiming failed", "merging failed", "settling failed", "store unavailable")
@@ -67,8 +68,8 @@ class Scene:
             process = await asyncio.create_subprocess_exec(
                 *self._inside, sys.executable, "-m", *words, cwd=self._folder, stdin=asyncio.subprocess.DEVNULL,
                 stdout=opened, stderr=asyncio.subprocess.STDOUT if words[0] == "tidings" else None,
-                env=clean_environment() | {"TIDINGS_LOG_FORMAT": "json", "PYTHONPATH": f"{ROOT / 'src'}:{ROOT}",
-                                           "TIDINGS_SERVER__PORT": str(self.port)}
+                env=clean_environment(PYTHONPATH=f"{ROOT / 'src'}:{ROOT}", TIDINGS_LOG_FORMAT="json",
+                                      TIDINGS_SERVER__PORT=str(self.port))
                 | (self._environment if words[0] == "tidings" else {}),
             )  # fmt: skip
         running = Running(process, log)

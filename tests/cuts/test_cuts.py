@@ -18,12 +18,12 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from tests.cluster import Cluster
 from tests.cuts.machines import machines
 from tests.cuts.scene import Outcome, Scene, is_full, judged, scene
-from tests.disks import SmallDisk, small_disk
-from tests.processes import until
-from tests.proxy import Proxy, proxied
+from tests.support.cluster import Cluster
+from tests.support.disks import SmallDisk, small_disk
+from tests.support.proxy import Proxy, proxied
+from tests.support.waiting import until
 
 SILENT_SECONDS_MAX = 14.0
 """From a host's silent death until the next upload is accepted, where another one stands ready."""

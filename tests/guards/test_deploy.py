@@ -5,15 +5,15 @@ from __future__ import annotations
 import configparser
 import json
 import re
-from pathlib import Path
 from typing import Any
 
 import yaml  # type: ignore[import-untyped]
+from tests.support.environment import ROOT
 
-from tidings.cli.running import ROLES
+from tidings.cli.run import ROLES
 from tidings.config import Server
 
-DEPLOY = Path(__file__).resolve().parents[2] / "deploy"
+DEPLOY = ROOT / "deploy"
 
 
 def compose() -> dict[str, Any]:

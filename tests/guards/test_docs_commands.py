@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 import typer
-from tests.shell import ROOT, clean_environment
+from tests.support.environment import ROOT, clean_environment
 from typer.core import TyperCommand, TyperGroup
 
 from tidings.cli.main import app

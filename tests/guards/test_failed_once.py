@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
 import sys
 from pathlib import Path
 
 from tests import failed_once
-from tests.shell import ROOT
+from tests.support.environment import ROOT, clean_environment
 
 FLAKY = """
 from pathlib import Path
@@ -25,7 +24,7 @@ def test_flaky(number):
 
 def ran(folder: Path, *runs: str) -> tuple[int, str]:
     program = ROOT / "tests" / "failed_once.py"
-    environment = {**os.environ, "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
+    environment = clean_environment(PYTEST_DISABLE_PLUGIN_AUTOLOAD="1")
     command = [sys.executable, str(program), *runs]
     ended = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True)
     report = (folder / failed_once.REPORT).read_text()

@@ -10,9 +10,9 @@ from quality.score import labels, rouge_lsum
 from quality.sentiment import vader
 from quality.summary import first_three
 
-from tidings.process.enrich_local import judge_sentiment, summarize
-from tidings.process.enrich_local.furniture import is_furniture
-from tidings.process.enrich_local.sentences import split_sentences
+from tidings.process.enrich.local import judge_sentiment, summarize
+from tidings.process.enrich.local.furniture import is_furniture
+from tidings.process.enrich.local.sentences import split_sentences
 
 HEADLINES = own_rows("headlines.jsonl")
 PAGES = own_rows("pages.jsonl")

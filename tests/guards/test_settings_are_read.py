@@ -11,10 +11,11 @@ from pathlib import Path
 
 import pytest
 from pydantic import BaseModel
-from tests.shell import ROOT
+from tests.support.environment import ROOT
 
-from tidings.config import pipeline_modules, tables
+from tidings.config import notifier_modules, pipeline_modules, tables
 from tidings.model import backoff, pipeline, publication, workflow
+from tidings.publish.notifiers import ChannelSettings
 
 SOURCE = ROOT / "src" / "tidings"
 # What variables that hold a declaration are called. A field counts as read if one of these is asked for it: the name
@@ -29,14 +30,14 @@ HOLDERS: dict[type, set[str]] = {
     backoff.RetryPolicy: {"retry"},
     tables.LaneSettings: {"lane"},
     tables.Ai: {"ai"},
-    tables.DiscordChannel: {"channel", "other"},
-    tables.AppriseChannel: {"channel", "other"},
-    tables.Notifiers: {"notifiers"},
+    ChannelSettings: {"settings"},
     tables.RouteSettings: {"route", "r"},
     tables.Server: {"server", "parts"},
+    tables.MirrorSettings: {"mirror"},
     tables.Alerts: {"alerts"},
     tables.Settings: {"settings"},
 }
+NOTIFIERS = SOURCE / "publish" / "notifiers"
 
 
 @cache
@@ -93,6 +94,13 @@ def test_every_setting_of_a_pipeline_is_read_by_it(name: str) -> None:
         assert unread(fields_of(kind), holders, folder) == [], kind.__name__
 
 
+@pytest.mark.parametrize("kind", notifier_modules())
+def test_every_setting_of_a_notifier_is_read_by_it(kind: str) -> None:
+    own = set(notifier_modules()[kind].Settings.model_fields) - set(ChannelSettings.model_fields)
+    assert own
+    assert unread(own, {"settings"}, NOTIFIERS) == []
+
+
 def _module(name: str, file: Path) -> object:
     return importlib.import_module(f"tidings.pipelines.{name}.{file.stem}")
 
@@ -104,9 +112,9 @@ def _is_setting(value: object, name: str) -> bool:
 
 def test_the_tables_are_all_here() -> None:
     all_of_them = {each for each in vars(tables).values() if isinstance(each, type) and issubclass(each, BaseModel)}
-    told = {kind for kind in HOLDERS if issubclass(kind, BaseModel)}
+    told = {kind for kind in HOLDERS if issubclass(kind, BaseModel)} - {ChannelSettings}
     lanes = {tables.Lanes, *(each for each in all_of_them if issubclass(each, tables.LaneSettings))}
-    assert all_of_them - {BaseModel, tables.Part} - lanes == told - lanes
+    assert all_of_them - {BaseModel, tables.SettingsTable} - lanes == told - lanes
 
 
 def test_a_field_that_only_others_have_counts_as_unread() -> None:

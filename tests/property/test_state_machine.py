@@ -22,14 +22,14 @@ from hypothesis.stateful import (
     rule,
     run_state_machine_as_test,
 )
-from tests import example
-from tests.conftest import new_postgres_database
-from tests.ground import LEASE_SECONDS, Ground
+from tests.support import example
+from tests.support.postgres import new_postgres_database
+from tests.support.store import LEASE_SECONDS, Ground
 
 from tidings.model.errors import BadInput
 from tidings.model.item import Finding, Item, JournalRow, Lease
 from tidings.model.publication import Retention
-from tidings.model.settlement import Ahead, Merged, Settlement
+from tidings.model.settlement import Merged, Reservation, Settlement
 from tidings.model.workflow import leaves
 
 KEYS = tuple("abcdefgh")
@@ -105,7 +105,7 @@ class StoreMachine(RuleBasedStateMachine):
         """The copy each thing stands for now."""
         self.checkpoint = 0
         self.hands: list[Lease] = []
-        self.aheads: list[Ahead] = []
+        self.reservations: list[Reservation] = []
         self.ever: list[Lease] = []
         self.grants: dict[int, Grant] = {}
         self.tokens: dict[int, int] = {}
@@ -152,41 +152,47 @@ class StoreMachine(RuleBasedStateMachine):
         self._note_merge(merged)
 
     @rule(workers=st.integers(1, 3), limit=st.integers(1, 3))
-    def take_ahead(self, workers: int, limit: int) -> None:
+    def reserve(self, workers: int, limit: int) -> None:
         """Workers take the next findings, to run them before their items are born."""
         for _ in range(workers):
-            self._merge_ahead(None, limit)
+            merged, reservation = self.store.intake.claim_findings("example", limit)
+            self._note_merge(merged)
+            if reservation is not None:
+                keys = {lease.key for lease in reservation.leases()}
+                assert not keys & (self.current.keys() | self.buried.keys())
+                self.reservations.append(reservation)
 
-    @rule(number=picks, limit=st.integers(0, 3))
-    def write_ahead(self, number: int, limit: int) -> None:
+    @rule(number=picks)
+    def settle_reserved(self, number: int) -> None:
         """What a worker has run is written, unless its right to it is over or others come first."""
-        if self.aheads:
-            self._merge_ahead(self.aheads[number % len(self.aheads)], limit)
+        if self.reservations:
+            self._settle_reserved(self.reservations[number % len(self.reservations)])
+
+    @rule(number=picks)
+    def give_back_reserved(self, number: int) -> None:
+        """A worker that stops gives back what it has not run."""
+        if self.reservations:
+            reservation = self.reservations.pop(number % len(self.reservations))
+            self._note_merge(self.store.intake.give_back(reservation))
 
     @rule(page=st.lists(findings, min_size=2, max_size=4))
     def overtake(self, page: list[Finding]) -> None:
         """Of two workers that run ahead, the one behind is done first."""
         self.append(page)
-        self.take_ahead(2, 1)
-        for ahead in reversed(self.aheads):
-            self._merge_ahead(ahead, 0)
+        self.reserve(2, 1)
+        for reservation in reversed(self.reservations):
+            self._settle_reserved(reservation)
 
-    def _merge_ahead(self, ran: Ahead | None, limit: int) -> None:
-        outcomes = [self.ground.runner.run_ahead(lease, LEASE_SECONDS) for lease in ran.leases] if ran else []
-        settlements = [outcome for outcome in outcomes if outcome is not None]
-        birth = self.store.intake.prepare(ran, settlements) if ran else None
-        merged, taken = self.store.intake.merge_ahead("example", ran, birth, limit=limit)
-        written = [s for s in settlements if s.id not in merged.vain] if merged.ran else []
-        self._note_merge(merged, {s.key: _has_had_turn(s) for s in written})
-        if ran is not None and not merged.waits:
-            self.aheads.remove(ran)
-        if taken is not None:
-            assert limit
-            assert not {lease.key for lease in taken.leases} & (self.current.keys() | self.buried.keys())
-            self.aheads.append(taken)
+    def _settle_reserved(self, reservation: Reservation) -> None:
+        settlements = [self.ground.attempt(lease) for lease in reservation.leases()]
+        settled = self.store.items.settle(settlements)
+        written = [s for s in settlements if s.id in settled.done]
+        self._note_merge(settled.merged, {s.key: _has_had_turn(s) for s in written})
+        if not settled.must_wait:
+            self.reservations.remove(reservation)
 
     def _note_merge(self, merged: Merged, ran: Mapping[str, bool] = MappingProxyType({})) -> None:
-        """Check what became of the next findings of the log; `ran` tells whose turn a run ahead has ended."""
+        """Check what became of the next findings of the log; `ran` tells whose turn a run before birth has ended."""
         batch, self.waiting = self.waiting[: merged.read], self.waiting[merged.read :]
         born = changed = 0
         for key, fingerprint in batch:
@@ -271,7 +277,7 @@ class StoreMachine(RuleBasedStateMachine):
         if not self.hands:
             return
         lease = self.hands[number % len(self.hands)]
-        prolonged = self.store.items.heartbeat([(lease.id, lease.token)], LEASE_SECONDS)
+        prolonged = self.store.items.renew([(lease.id, lease.token)], LEASE_SECONDS)
         assert prolonged == ({lease.id} if self._holds(lease) else set())
         if prolonged:
             self.grants[lease.id] = Grant(lease.token, self.ground.now_ms() + round(LEASE_SECONDS * 1000))
@@ -292,7 +298,7 @@ class StoreMachine(RuleBasedStateMachine):
     def crash(self) -> None:
         """The worker is gone, and with it all it knew."""
         self.hands.clear()
-        self.aheads.clear()
+        self.reservations.clear()
 
     @rule(seconds=st.sampled_from(WAITS))
     def wait(self, seconds: float) -> None:
@@ -478,7 +484,8 @@ class StoreMachine(RuleBasedStateMachine):
             assert leaves(transition, state)
             assert (transition.trigger == "manual") == (row.kind == "manual")
             if step.to_state == state:
-                assert step.verdict not in (None, "yes"), "a step to nowhere that no criterion refused"
+                was_refused = step.verdict not in (None, "yes")
+                assert was_refused or (step.note or "").startswith("raised "), "a step to nowhere without a reason"
             else:
                 assert step.to_state == transition.target
             state = step.to_state
@@ -497,7 +504,7 @@ class StoreMachine(RuleBasedStateMachine):
         for item in held:
             del self.grants[item]
         # Of two attempts at one item only the newer can hold its lease.
-        for s in {s.id: s for s in sorted(settlements, key=lambda s: s.token) if s.id in held}.values():
+        for s in {s.id: s for s in sorted(settlements, key=lambda s: s.right.token) if s.id in held}.values():
             if _has_had_turn(s):
                 self._end_turn(s.key)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
 import sys
 from pathlib import Path
@@ -12,12 +11,13 @@ from simulation.__main__ import KEPT, keep, kept_seeds
 from simulation.databases import PostgresFactory, SqliteFactory
 from simulation.oracle.knowledge import Violation
 from simulation.run import Result, run
-from tests.conftest import new_postgres_database
+from tests.support.environment import ROOT, clean_environment
+from tests.support.own_sql import own_sql
+from tests.support.postgres import new_postgres_database
 
 from tidings.model.settlement import Swept
-from tidings.store.items import ItemStore
+from tidings.store.items.claims import ItemStore
 
-ROOT = Path(__file__).parents[2]
 DIGEST = """
 import logging
 from simulation.databases import SqliteFactory
@@ -58,7 +58,7 @@ def test_a_seed_is_the_same_in_every_process() -> None:
 
 
 def _digest(hash_seed: str) -> str:
-    environment = os.environ | {"PYTHONHASHSEED": hash_seed}
+    environment = clean_environment(PYTHONHASHSEED=hash_seed)
     command = [sys.executable, "-c", DIGEST]
     ran = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=240, check=False)
     assert ran.returncode == 0, ran.stderr
@@ -71,7 +71,8 @@ def test_a_sweep_that_forgets_the_copy_held_is_found(monkeypatch: pytest.MonkeyP
 
     def forgetful(self: ItemStore, limit: int = 500) -> Swept:
         with self._database.transaction() as tx:
-            tx.sql(
+            own_sql(
+                tx,
                 "UPDATE items SET revision = waiting_revision WHERE waiting_revision IS NOT NULL "
                 "AND lease_until <= tidings_now()",
                 {},

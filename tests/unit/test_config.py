@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import os
 import stat
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
-from tests.commands import tidings
+from tests.support.commands import tidings
 
 from tidings.config import load
 from tidings.model.errors import Misconfigured
@@ -152,6 +151,21 @@ BAD: dict[str, Bad] = {
         "never closed",
         webhook("https://discord.com/api/webhooks/1/abc"),
     ),
+    "route with a misspelled qualifier": Bad(
+        f"{HN}[[routes]]\npipeline = 'hacker_news'\nchannel = 'room'\nquery = 'scroe:>100'\n",
+        "did you mean `score:`",
+        webhook("https://discord.com/api/webhooks/1/abc"),
+    ),
+    "route for a type that is none": Bad(
+        f"{HN}[[routes]]\npipeline = 'hacker_news'\nchannel = 'room'\nquery = 'type:storie'\n",
+        "known are story, comment",
+        webhook("https://discord.com/api/webhooks/1/abc"),
+    ),
+    "route within a thread": Bad(
+        f"{HN}[[routes]]\npipeline = 'hacker_news'\nchannel = 'room'\nquery = 'a OR -story:1'\n",
+        "a notice stands alone",
+        webhook("https://discord.com/api/webhooks/1/abc"),
+    ),
     "route without a channel": Bad(f"{HN}[[routes]]\npipeline = 'hacker_news'\n", "routes.0.channel"),
     "endpoint without a model": Bad(f"{HN}[ai]\nbase_url = 'http://127.0.0.1:1/v1'\n", "ai.model"),
     "endpoint that is no address": Bad(f"{HN}[ai]\nbase_url = 'api'\nmodel = 'm'\n", "ai.base_url"),
@@ -177,10 +191,8 @@ BAD: dict[str, Bad] = {
 
 
 @pytest.fixture
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, no_settings: None) -> Path:
     """A folder to start in, with secret files that are wrong in two ways, and an environment without settings."""
-    for name in [name for name in os.environ if name.startswith("TIDINGS_")]:
-        monkeypatch.delenv(name)
     monkeypatch.chdir(tmp_path)
     (tmp_path / "open.secret").write_text(SECRET)
     (tmp_path / "open.secret").chmod(0o644)
@@ -296,6 +308,82 @@ def test_what_is_acknowledged_survives_a_power_cut_unless_one_gives_that_up(fold
 def test_a_pipeline_can_be_switched_off_and_stay_written(folder: Path) -> None:
     (folder / "tidings.toml").write_text(f"{HN}enabled = false\n[pipelines.feeds]\n")
     assert list(load().pipelines) == ["feeds"]
+
+
+ROUTED = f"""{HN}enabled = false
+[pipelines.feeds]
+[notifiers.discord.room]
+[[routes]]
+pipeline = "hacker_news"
+channel = "room"
+[[routes]]
+pipeline = "feeds"
+channel = "room"
+"""
+
+
+def test_routes_of_a_disabled_pipeline_rest(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (folder / "tidings.toml").write_text(ROUTED)
+    for name, value in webhook("https://discord.com/api/webhooks/1/abc").items():
+        monkeypatch.setenv(name, value)
+
+    wiring = wiring_from(load())
+    work, status, doctor = tidings("work", "--until-idle"), tidings("status"), tidings("doctor", "--offline")
+
+    line = "hacker_news → room rests: pipelines.hacker_news.enabled is false"
+    assert [route.pipeline for route in wiring.routes] == ["feeds"]
+    assert (work.code, status.code, doctor.code) == (0, 0, 0), doctor.out
+    assert work.err.count("route rests") == 1
+    assert "pipeline=hacker_news" in work.err
+    assert f"route {line}" in status.out.splitlines()
+    assert f"advice  routes: {line}" in doctor.out.splitlines()
+
+
+def test_routes_of_a_pipeline_that_the_environment_switches_off_rest(folder: Path) -> None:
+    (folder / "tidings.toml").write_text(ROUTED)
+    settings = load(
+        environment={
+            **webhook("https://discord.com/api/webhooks/1/abc"),
+            "TIDINGS_PIPELINES__FEEDS__ENABLED": "false",
+            "TIDINGS_PIPELINES__HACKER_NEWS__ENABLED": "true",
+        }
+    )
+
+    assert [route.pipeline for route in wiring_from(settings).routes] == ["hacker_news"]
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [("FIRST_ISSUES__TOKEN", SECRET), ("FIRST_ISSUES__ENABLED", "true"), ("EU_FUNDING__EVERY", "1 h")],
+)
+def test_a_variable_alone_turns_no_pipeline_on(
+    name: str, value: str, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (folder / "tidings.toml").write_text(HN)
+    monkeypatch.setenv(f"TIDINGS_PIPELINES__{name}", value)
+
+    doctor, work = tidings("doctor", "--offline"), tidings("work", "--until-idle")
+
+    pipeline = name.partition("__")[0].lower()
+    assert list(load().pipelines) == ["hacker_news"]
+    line = f"off: TIDINGS_PIPELINES__{name} is set, but [pipelines.{pipeline}] is missing; write it to turn it on"
+    assert f"advice  {pipeline}: {line}" in doctor.out.splitlines()
+    assert f"[pipelines.{pipeline}] is missing" in work.err
+    assert (doctor.code, work.code) == (0, 0)
+    assert SECRET not in doctor.out + doctor.err + work.err
+
+
+def test_a_table_that_the_environment_writes_is_a_table() -> None:
+    assert list(load(environment={"TIDINGS_PIPELINES__FEEDS": '{"keep_days": 3}'}).pipelines) == ["feeds"]
+    assert list(load(environment={"TIDINGS_PIPELINES": '{"feeds": {}}'}).pipelines) == ["feeds"]
+
+
+def test_a_route_of_a_pipeline_without_a_table_is_told_what_is_missing(folder: Path) -> None:
+    (folder / "tidings.toml").write_text(ROUTED.replace("[pipelines.feeds]\n", ""))
+    variables = {**webhook("https://discord.com/api/webhooks/1/abc"), "TIDINGS_PIPELINES__FEEDS__KEEP_DAYS": "3"}
+
+    with pytest.raises(Misconfigured, match=r"'feeds'.*\[pipelines\.feeds\] is missing"):
+        wiring_from(load(environment=variables))
 
 
 def test_two_channels_of_one_name_are_refused(folder: Path) -> None:

@@ -14,15 +14,16 @@ from typing import Annotated, Any
 
 import typer
 
-from tidings.app import App, run_loops
-from tidings.cli.help import Command
+from tidings.app import App
+from tidings.cli.options import JsonOption
 from tidings.cli.output import console, fail, say, show_json, show_table
-from tidings.cli.running import loops_for
+from tidings.cli.process import run_fast, stop_on_signals
+from tidings.cli.run import loops_for
 from tidings.cli.sample_config import write_config
-from tidings.cli.shared import JsonOption, run_fast, stop_on_signals
 from tidings.config import DEFAULT_FILE, Server, check
 from tidings.model.errors import TidingsError
-from tidings.net.client import Limits
+from tidings.net.client import FetchLimits
+from tidings.process.loops import run_loops
 from tidings.sample.world import World
 from tidings.watch import logs
 from tidings.wiring import Wiring, wiring_from
@@ -35,11 +36,6 @@ DATABASE = "tidings.db"
 STOPPED = 130
 """What `--once` exits with when it was stopped half-way."""
 Tell = Callable[[str], None]
-
-
-def add_to(app: typer.Typer) -> None:
-    """Add this command."""
-    app.command(rich_help_panel="Run", cls=Command)(demo)
 
 
 def demo(
@@ -104,7 +100,7 @@ async def _run(keep: Path | None, port: int, *, once: bool, quiet: bool) -> dict
             database_url = f"sqlite:///{folder / DATABASE}"
             if keep is not None:
                 write_config(folder / DEFAULT_FILE, world.settings(database_url))
-            async with App(wiring_of(world, database_url)) as app:
+            async with App(wiring_of(world, database_url, is_kept=keep is not None)) as app:
                 # Two of the pipelines read pages. Where that cannot work, nothing would ever be finished.
                 await app.extractor.check()
                 if not once:
@@ -136,11 +132,12 @@ async def _unless(stop: asyncio.Event, work: Any) -> dict[str, Any] | None:
     return result
 
 
-def wiring_of(world: World, database_url: str) -> Wiring:
+def wiring_of(world: World, database_url: str, *, is_kept: bool = False) -> Wiring:
     """Return the values for the parts to live in a sample world."""
-    limits = Limits(first_byte_seconds=PAGE_SECONDS)
+    limits = FetchLimits(first_byte_seconds=PAGE_SECONDS)
     settings = check(world.settings(database_url))
-    return wiring_from(settings, loopback_allowed=world.loopback(), limits=limits)
+    index = {} if is_kept else {"index_dir": None}
+    return wiring_from(settings, loopback_allowed=world.loopback(), limits=limits, **index)
 
 
 async def _live(app: App, world: World, port: int, keep: Path | None, stop: asyncio.Event) -> None:
@@ -181,8 +178,8 @@ async def process_all(app: App, started: float, tell: Tell) -> dict[str, Any]:
 
 def report(app: App, found: dict[str, int], seconds: float) -> dict[str, Any]:
     """Say what became of everything."""
-    status = app.store.desk.status()
-    dead = app.store.desk.dead_letters()
+    status = app.store.status_views.status()
+    dead = app.store.item_views.dead_letters()
     return {
         "pipelines": {
             name: {

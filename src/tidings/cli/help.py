@@ -5,12 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-import typer
 from typer.core import TyperCommand, TyperGroup
-
-PipelineArgument = typer.Argument(metavar="PIPELINE", help="The pipeline's name, such as hacker_news.")
-KindArgument = typer.Argument(metavar="KIND", help="The kind of item, such as item or article.")
-KeyArgument = typer.Argument(metavar="KEY", help="The item's key, as `tidings items` shows it.")
 
 
 def value_name(parameter: Any) -> str:

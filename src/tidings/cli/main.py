@@ -5,17 +5,51 @@ from __future__ import annotations
 import logging
 import os
 import sys
+from collections.abc import Callable
 from typing import Annotated, Any
 
 import typer
 
 from tidings import __version__
-from tidings.cli import acting, demo, keeping, looking, running, setting_up, trying
-from tidings.cli.help import Group
+from tidings.cli.backup import backup
+from tidings.cli.db import db
+from tidings.cli.dead import dead
+from tidings.cli.demo import demo
+from tidings.cli.discover import discover
+from tidings.cli.doctor import doctor
+from tidings.cli.explain import explain
+from tidings.cli.export import export
+from tidings.cli.help import Command, Group
+from tidings.cli.init import init
+from tidings.cli.items import items
+from tidings.cli.mirror import mirror
+from tidings.cli.notify import notify
 from tidings.cli.output import end, fail
+from tidings.cli.pause import pause, resume
+from tidings.cli.replay import replay
+from tidings.cli.restore import restore
+from tidings.cli.run import run
+from tidings.cli.search import search
+from tidings.cli.serve import serve
+from tidings.cli.status import status
+from tidings.cli.token import token
+from tidings.cli.tombstones import tombstones
+from tidings.cli.transition import transition
+from tidings.cli.try_ import try_
+from tidings.cli.upload import upload
+from tidings.cli.work import work
+from tidings.cli.workflow import workflow
 from tidings.model.errors import TidingsError
 
-PANELS = (setting_up.PANEL, running.PANEL, looking.PANEL, acting.PANEL, trying.PANEL, keeping.PANEL)
+PANELS: dict[str, tuple[Callable[..., None] | typer.Typer, ...]] = {
+    "Set up": (init, doctor, token, notify),
+    "Run": (run, work, discover, serve, demo),
+    "Look": (status, items, explain, search, workflow),
+    "Act": (transition, replay, pause, resume, upload, dead, tombstones),
+    "Try": (try_,),
+    "Keep": (export, backup, restore, mirror, db),
+}
+"""Every command by what it is for, in the order of `tidings --help`. Each stands in the file of its name."""
 
 
 class Grouped(Group):
@@ -30,8 +64,8 @@ class Grouped(Group):
                 formatter.write_dl([(name, command.get_short_help_str(room)) for name, command in inside])
 
 
-def _say_version(asked: bool) -> None:
-    if asked:
+def _say_version(wanted: bool) -> None:
+    if wanted:
         typer.echo(f"tidings {__version__}")
         raise typer.Exit
 
@@ -57,8 +91,13 @@ def _options(
     """Take what stands before the command."""
 
 
-for part in (setting_up, running, demo, looking, acting, trying, keeping):
-    part.add_to(app)
+for panel, commands in PANELS.items():
+    for command in commands:
+        if isinstance(command, typer.Typer):
+            app.add_typer(command, rich_help_panel=panel)
+        else:
+            # `try` is a keyword: its function and file are called try_.
+            app.command(command.__name__.rstrip("_"), rich_help_panel=panel, cls=Command)(command)
 
 
 def main(arguments: list[str] | None = None) -> None:

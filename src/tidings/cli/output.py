@@ -69,7 +69,7 @@ def fail(message: str, code: int = 2) -> NoReturn:
 
 
 @contextmanager
-def while_somebody_reads() -> Iterator[None]:
+def while_read() -> Iterator[None]:
     """Write much to standard output; a reader who has enough and leaves is no failure."""
     try:
         yield

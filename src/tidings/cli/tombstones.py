@@ -6,21 +6,19 @@ from typing import Annotated
 
 import typer
 
-from tidings.cli.help import Command, Group, PipelineArgument
+from tidings.cli.help import Command, Group
+from tidings.cli.options import ConfigOption, JsonOption, PipelineArgument
 from tidings.cli.output import fail, moment, say, show_json, show_table
-from tidings.cli.shared import ConfigOption, JsonOption, opened_store
+from tidings.cli.store import opened_store
 
 LIMIT = 100
 
-
-def add_to(app: typer.Typer, panel: str) -> None:
-    """Add these commands."""
-    group = typer.Typer(cls=Group, help="Tombstones of removed items: list them, or lift them.", no_args_is_help=True)
-    group.command("list", cls=Command)(list_tombstones)
-    group.command("lift", cls=Command)(lift)
-    app.add_typer(group, name="tombstones", rich_help_panel=panel)
+tombstones = typer.Typer(
+    name="tombstones", cls=Group, help="Tombstones of removed items: list them, or lift them.", no_args_is_help=True
+)
 
 
+@tombstones.command("list", cls=Command)
 def list_tombstones(
     config: ConfigOption = None,
     pipeline: Annotated[str | None, typer.Option(help="Only of this pipeline.")] = None,
@@ -40,6 +38,7 @@ def list_tombstones(
     show_table(("pipeline", "kind", "key", "removed", "remembered until"), rows, empty=none)
 
 
+@tombstones.command("lift", cls=Command)
 def lift(
     pipeline: Annotated[str, PipelineArgument],
     kind: Annotated[str | None, typer.Argument(metavar="[KIND]", help="The kind of item.")] = None,

@@ -9,19 +9,26 @@ import re
 import stat
 import tomllib
 from collections.abc import Iterator, Mapping
-from importlib.metadata import entry_points
 from pathlib import Path
-from types import ModuleType
 from typing import Any, get_args
 
 from pydantic import BaseModel, SecretStr
 
 from tidings.config.mistakes import Origins, checked, nearest, refuse, tell
+from tidings.config.plugins import notifier_modules, pipeline_modules
 from tidings.config.tables import Settings
 from tidings.model.errors import Misconfigured
 
 PREFIX = "TIDINGS_"
-NOT_SETTINGS = {"TIDINGS_CONFIG", "TIDINGS_CLOCK_OFFSET_MS", "TIDINGS_STORM", "TIDINGS_LOG_FORMAT", "TIDINGS_DEBUG"}
+NOT_SETTINGS = {
+    "TIDINGS_CONFIG",
+    "TIDINGS_CLOCK_OFFSET_MS",
+    "TIDINGS_STORM",
+    "TIDINGS_LOG_FORMAT",
+    "TIDINGS_DEBUG",
+    "TIDINGS_READ_FROM",
+    "TIDINGS_READ_TOKEN",
+}
 DEFAULT_FILE = "tidings.toml"
 _OFF = ("false", "0", "no")
 
@@ -34,17 +41,19 @@ def load(file: Path | None = None, environment: Mapping[str, str] | None = None)
     raw = read_toml(file)
     _refuse_odd_numbers(raw)
     refuse_secrets(raw)
-    return check(raw, overlay(raw, environment))
+    tables = set(_table(raw, "pipelines"))
+    origins = overlay(raw, environment)
+    return check(raw, origins, _without_table(tables, origins))
 
 
 def read_toml(file: Path | None) -> dict[str, Any]:
     """Read a TOML file; without a name, `tidings.toml` here, if there is one."""
-    asked = file is not None
+    is_default = file is None
     file = file or Path(DEFAULT_FILE)
     try:
         return parse_toml(file.read_bytes().decode("utf-8"), str(file))
     except FileNotFoundError:
-        if not asked:
+        if is_default:
             return {}
         raise Misconfigured(f"{file} does not exist; `tidings init` writes one") from None
     except OSError as error:
@@ -68,43 +77,89 @@ def parse_toml(text: str, name: str) -> dict[str, Any]:
         raise Misconfigured(f"{name} is not valid TOML: it is nested too deeply") from None
 
 
-def check(raw: dict[str, Any], origins: Origins | None = None) -> Settings:
-    """Check raw values, pipelines by their own settings; raise Misconfigured naming every mistake."""
-    origins = origins or {}
-    settings, mistakes = checked(Settings, {**raw, "pipelines": {}}, (), origins)
-    pipelines = raw.get("pipelines", {})
-    if not isinstance(pipelines, dict):
-        refuse([*mistakes, "pipelines: must hold one table per pipeline, such as [pipelines.hacker_news]"])
-    known = pipeline_modules()
+def _without_table(tables: set[str], origins: Origins) -> dict[str, str]:
+    """Return the pipelines that only the environment speaks of, each with its first variable.
+
+    A secret that is set for every machine must not start a pipeline where nobody asked for it. A variable that holds
+    a whole table as JSON does write the table.
+    """
+    if ("pipelines",) in origins:
+        return {}
+    found: dict[str, str] = {}
+    for path, name in origins.items():
+        if path[0] == "pipelines" and path[1] not in tables and path[:2] not in origins:
+            found.setdefault(path[1], name)
+    return found
+
+
+def check(
+    raw: dict[str, Any], origins: Origins | None = None, without_table: Mapping[str, str] | None = None
+) -> Settings:
+    """Check raw values, pipelines and channels by their own settings; raise Misconfigured naming every mistake."""
+    origins, without_table = origins or {}, without_table or {}
+    settings, mistakes = checked(Settings, {**raw, "pipelines": {}, "notifiers": {}}, (), origins)
+    tables = raw.get("pipelines", {})
+    pipelines = _check_pipelines(tables, origins, without_table, mistakes)
+    notifiers = _check_notifiers(raw.get("notifiers", {}), origins, mistakes)
+    refuse(mistakes)
+    complete: Settings = settings.completed(
+        pipelines=pipelines,
+        notifiers=notifiers,
+        disabled=frozenset(tables) - set(pipelines) - set(without_table),
+        without_table=without_table,
+    )
+    return complete
+
+
+def _check_pipelines(
+    tables: Any, origins: Origins, without_table: Mapping[str, str], mistakes: list[str]
+) -> dict[str, Any]:
+    """Return the settings of the pipelines that are on; add what is wrong to `mistakes`."""
+    if not isinstance(tables, dict):
+        mistakes.append("pipelines: must hold one table per pipeline, such as [pipelines.hacker_news]")
+        return {}
+    modules = pipeline_modules()
     chosen: dict[str, Any] = {}
-    for name, values in pipelines.items():
+    for name, values in tables.items():
         place = ("pipelines", name)
-        if name not in known:
-            mistakes.append(tell(place, f"there is no such pipeline{nearest(name, known)}", origins))
+        if name not in modules:
+            mistakes.append(tell(place, f"there is no such pipeline{nearest(name, modules)}", origins))
         elif not isinstance(values, dict):
             mistakes.append(tell(place, "must be a table", origins))
         else:
             own = {key: value for key, value in values.items() if key != "enabled"}
-            chosen[name], wrong = checked(known[name].Settings, own, place, origins)
+            settings, wrong = checked(modules[name].Settings, own, place, origins)
+            if name in without_table:
+                # It is off: what its table would need is not missing, only a wrong variable is a mistake.
+                mistakes += [mistake for mistake in wrong if mistake.startswith(PREFIX)]
+                continue
             mistakes += wrong
-            if str(values.get("enabled", True)).lower() in _OFF:
-                del chosen[name]
-    refuse(mistakes)
-    complete: Settings = settings.model_copy(update={"pipelines": chosen})
-    return complete
+            if str(values.get("enabled", True)).lower() not in _OFF:
+                chosen[name] = settings
+    return chosen
 
 
-def pipeline_modules() -> dict[str, ModuleType]:
-    """Return every installed pipeline: our own and those other packages bring as entry points."""
-    from tidings import pipelines
+def _check_notifiers(tables: Any, origins: Origins, mistakes: list[str]) -> dict[str, dict[str, Any]]:
+    """Return the settings of the channels by notifier and name; add what is wrong to `mistakes`."""
+    modules = notifier_modules()
+    chosen: dict[str, dict[str, Any]] = {}
+    for kind, channels in _inner(tables, ("notifiers",), origins, mistakes):
+        if kind not in modules:
+            mistakes.append(tell(("notifiers", kind), f"there is no such notifier{nearest(kind, modules)}", origins))
+            continue
+        for name, values in _inner(channels, ("notifiers", kind), origins, mistakes):
+            place = ("notifiers", kind, name)
+            chosen.setdefault(kind, {})[name], wrong = checked(modules[kind].Settings, values, place, origins)
+            mistakes += wrong
+    return chosen
 
-    found: dict[str, ModuleType] = {}
-    for name in pipelines.BUILT_IN:
-        found[name] = pipelines.load(name)
-    for point in entry_points(group="tidings.pipelines"):
-        if point.name not in found:
-            found[point.name] = point.load()
-    return found
+
+def _inner(table: Any, place: tuple[str, ...], origins: Origins, mistakes: list[str]) -> list[tuple[str, Any]]:
+    """Return what stands in a table; what is none is a mistake."""
+    if isinstance(table, dict):
+        return list(table.items())
+    mistakes.append(tell(place, "write a table", origins))
+    return []
 
 
 def overlay(raw: dict[str, Any], environment: Mapping[str, str]) -> Origins:
@@ -166,7 +221,7 @@ def _read_secret_file(name: str, path: str) -> str:
     try:
         mode = os.stat(path).st_mode
         if mode & stat.S_IROTH:
-            raise Misconfigured(f"{name}: everybody on this machine may read that file; chmod 600 it")
+            raise Misconfigured(f"{name}: every user of this machine may read that file; chmod 600 it")
         return Path(path).read_text("utf-8").strip()
     except (OSError, UnicodeDecodeError):
         raise Misconfigured(f"{name}: the file it names cannot be read as text") from None
@@ -183,21 +238,38 @@ def _refuse_odd_numbers(value: Any, place: str = "") -> None:
 
 def refuse_secrets(raw: dict[str, Any]) -> None:
     """Refuse a secret in the file: it would be committed, copied and shown."""
-    address = raw.get("database_url")
-    if isinstance(address, str) and re.match(r"\w+://[^/@]*:[^/@]+@", address):
-        raise Misconfigured(
-            "database_url: a password does not belong in the file; set TIDINGS_DATABASE_URL or "
-            "TIDINGS_DATABASE_URL_FILE instead"
-        )
-    models: dict[str, type[BaseModel]] = {"": Settings}
-    models |= {f"pipelines.{name}": module.Settings for name, module in pipeline_modules().items()}
-    for place, model in models.items():
-        table: Any = raw
-        for part in place.split(".") if place else []:
-            table = table.get(part, {}) if isinstance(table, dict) else {}
+    addresses = {"database_url": raw.get("database_url")}
+    addresses |= {
+        f"mirrors.{name}.url": _table(_table(raw, "mirrors"), name).get("url") for name in _table(raw, "mirrors")
+    }
+    for place, address in addresses.items():
+        if isinstance(address, str) and re.match(r"[\w-]+://[^/@]*:[^/@]+@", address):
+            name = variable(place)
+            raise Misconfigured(f"{place}: a password does not belong in the file; set {name} or {name}_FILE instead")
+    for place, model, table in _secret_tables(raw):
         for path in _secret_paths(model, table, place):
-            name = PREFIX + path.replace(".", "__").replace("-", "_").upper()
+            name = variable(path)
             raise Misconfigured(f"{path}: a secret does not belong in the file; set {name} or {name}_FILE instead")
+
+
+def variable(path: str) -> str:
+    """Name the environment variable that sets what stands at a path, such as `server.port`."""
+    return PREFIX + path.replace(".", "__").replace("-", "_").upper()
+
+
+def _secret_tables(raw: dict[str, Any]) -> Iterator[tuple[str, type[BaseModel], Any]]:
+    """Return the place, the model and the raw values of everything that may hold a secret."""
+    yield "", Settings, raw
+    for name, module in pipeline_modules().items():
+        yield f"pipelines.{name}", module.Settings, _table(_table(raw, "pipelines"), name)
+    for kind, module in notifier_modules().items():
+        for name, values in _table(_table(raw, "notifiers"), kind).items():
+            yield f"notifiers.{kind}.{name}", module.Settings, values
+
+
+def _table(table: dict[str, Any], name: str) -> dict[str, Any]:
+    inner = table.get(name)
+    return inner if isinstance(inner, dict) else {}
 
 
 def _secret_paths(model: type[BaseModel], table: Any, place: str) -> Iterator[str]:

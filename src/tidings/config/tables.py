@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, SecretStr
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, PrivateAttr, SecretStr
 
 from tidings.model.durations import duration_seconds
 
@@ -19,13 +20,13 @@ def _database_address(url: str) -> str:
     raise ValueError("write sqlite:///FILE or postgresql://HOST/NAME")
 
 
-class Part(BaseModel):
+class SettingsTable(BaseModel):
     """A table of the configuration: unknown keys are errors."""
 
     model_config = ConfigDict(extra="forbid", use_attribute_docstrings=True, allow_inf_nan=False)
 
 
-class LaneSettings(Part):
+class LaneSettings(SettingsTable):
     """How much of one kind of work a process does at once."""
 
     concurrency: int = Field(default=4, ge=1, le=512)
@@ -63,7 +64,7 @@ class NotifyLane(LaneSettings):
     """Attempts under way at once; a channel takes one at a time anyway."""
 
 
-class Lanes(Part):
+class Lanes(SettingsTable):
     """The lanes of the worker; a value that is not set keeps its lane's own default."""
 
     pure: PureLane = PureLane()
@@ -76,7 +77,7 @@ class Lanes(Part):
     """Steps that send notices."""
 
 
-class Ai(Part):
+class Ai(SettingsTable):
     """An OpenAI-compatible endpoint; empty means the local default answers."""
 
     base_url: str = ""
@@ -99,40 +100,7 @@ class Ai(Part):
     """The local default answers, marked as such, where the endpoint gives no usable answer."""
 
 
-class DiscordChannel(Part):
-    """A Discord channel, by its webhook."""
-
-    webhook_url: SecretStr | None = None
-    """Only by environment or file: TIDINGS_NOTIFIERS__DISCORD__<NAME>__WEBHOOK_URL."""
-    policy: Literal["at-least-once", "at-most-once"] = "at-least-once"
-    """When nobody knows whether a message was posted: send it again, or leave it to a person."""
-    username: str | None = None
-    """The name shown as the sender."""
-    alerts: bool = False
-    """Send alerts about tidings' own health here too."""
-
-
-class AppriseChannel(Part):
-    """Any service Apprise knows (extra `notifiers`)."""
-
-    url: SecretStr | None = None
-    """Only by environment or file: TIDINGS_NOTIFIERS__APPRISE__<NAME>__URL."""
-    policy: Literal["at-least-once", "at-most-once"] = "at-least-once"
-    """As for Discord."""
-    alerts: bool = False
-    """Send alerts here too."""
-
-
-class Notifiers(Part):
-    """The channels, by name."""
-
-    discord: dict[str, DiscordChannel] = {}
-    """Discord channels."""
-    apprise: dict[str, AppriseChannel] = {}
-    """Channels through Apprise."""
-
-
-class RouteSettings(Part):
+class RouteSettings(SettingsTable):
     """Which notices go where."""
 
     pipeline: str
@@ -143,7 +111,7 @@ class RouteSettings(Part):
     """Only those that match, such as `programme:HORIZON status:open`; empty means all."""
 
 
-class Server(Part):
+class Server(SettingsTable):
     """The HTTP server."""
 
     host: str = "127.0.0.1"
@@ -164,7 +132,7 @@ class Server(Part):
     """How long a client may take until the headers of its request have arrived."""
 
 
-class Alerts(Part):
+class Alerts(SettingsTable):
     """When alerts fire: above these values."""
 
     waiting_to_summarize: int = Field(default=100, ge=0)
@@ -179,15 +147,51 @@ class Alerts(Part):
     """How long the oldest due item may wait."""
     api_errors: float = Field(default=0.01, ge=0, le=1)
     """Share of API requests that fail."""
+    follower: Seconds = Field(default=300, gt=0)
+    """How long a change may wait until the search index or a mirror has it."""
 
 
-class Settings(Part):
+class MirrorSettings(SettingsTable):
+    """A copy of cards and id indexes in another store, for readers that have no database."""
+
+    url: str
+    """redis://HOST/NUMBER, cloudflare-kv://ACCOUNT/NAMESPACE, file:///FOLDER or s3://BUCKET/PREFIX."""
+    pipelines: list[str] = []
+    """The pipelines that are copied; none named means all that are on."""
+    collections: list[str] = []
+    """Only these collections of them, such as articles; `deliveries` must be named to be copied."""
+    index_names: dict[str, str] = {}
+    """What the id index of a collection is called, such as `articles = "BTC_ID_INDEX"`; else index:COLLECTION."""
+    card_seconds: Seconds = Field(default=300, ge=0, le=86_400)
+    """A card is written so long after its first change, with all changes since: at most once in this time."""
+    index_seconds: Seconds = Field(default=600, ge=0, le=86_400)
+    """The least time between two writes of an id index."""
+    writes_per_day: int | None = Field(default=None, ge=0)
+    """The most writes a day (UTC), with an alert at 90 %; 0 means only counted. Unset: 1,000 at Cloudflare, else 0."""
+    newest: int = Field(default=2_000, ge=1, le=50_000)
+    """How many cards of a collection are copied, the newest ones."""
+    secret: SecretStr | None = None
+    """Redis's password, Cloudflare's API token or S3's secret key; only by environment or file."""
+    access_key: str = ""
+    """S3's access key id."""
+    region: str = ""
+    """S3's region; empty means us-east-1, or whatever the endpoint takes."""
+    endpoint: str = ""
+    """The address of another S3-compatible store, or of Cloudflare's API; empty means the usual one."""
+    public_url: str = ""
+    """Where a static copy can be read, such as https://news.example; feeds name themselves by it."""
+
+
+class Settings(SettingsTable):
     """Everything that can be set."""
 
     database_url: Annotated[str, AfterValidator(_database_address)] = "sqlite:///tidings.db"
     """sqlite:///FILE, or postgresql://USER@HOST/NAME for many machines."""
     durability: Literal["power-safe", "crash-safe"] = "power-safe"
     """power-safe: what was accepted survives a power cut. crash-safe: faster, survives only a crash of the process."""
+    index_dir: str = ""
+    """The folder of the search index, which each machine has for itself. Empty: beside the database file, or for
+    PostgreSQL in the folder tidings is started in."""
     lease_seconds: Seconds = Field(default=900, ge=5)
     """The most one attempt may take. Leases are shorter (60 s) and renewed while a worker lives."""
     dead_letter_days: float = Field(default=30, gt=0)
@@ -208,13 +212,43 @@ class Settings(Part):
     """How much of each kind of work a process does at once."""
     ai: Ai = Ai()
     """An AI endpoint, instead of the local default."""
-    notifiers: Notifiers = Notifiers()
-    """Where notices can go."""
+    notifiers: dict[str, dict[str, Any]] = {}
+    """Where notices can go: the channels by notifier and name, such as `[notifiers.discord.news]`."""
     routes: list[RouteSettings] = []
     """Which notices go where."""
+    mirrors: dict[str, MirrorSettings] = {}
+    """Copies of what readers see in other stores, by name, such as `[mirrors.edge]`."""
     server: Server = Server()
     """The HTTP server."""
     alerts: Alerts = Alerts()
     """When alerts fire."""
     pipelines: dict[str, Any] = {}
-    """The pipelines that are on, each with its own settings; `enabled = false` keeps the table but turns it off."""
+    """The pipelines that are on, each with its own settings; `enabled = false` keeps the table but turns it off.
+
+    The routes of a pipeline that is off so rest. A variable for a pipeline that has no table does not turn it on.
+    """
+    _disabled: frozenset[str] = PrivateAttr(default=frozenset())
+    _without_table: Mapping[str, str] = PrivateAttr(default_factory=dict)
+
+    def completed(
+        self,
+        *,
+        pipelines: dict[str, Any],
+        notifiers: dict[str, dict[str, Any]],
+        disabled: frozenset[str],
+        without_table: Mapping[str, str],
+    ) -> Settings:
+        """Return these settings with what was checked elsewhere: the tables of pipelines and channels."""
+        complete = self.model_copy(update={"pipelines": pipelines, "notifiers": notifiers})
+        complete._disabled, complete._without_table = disabled, without_table
+        return complete
+
+    @property
+    def disabled(self) -> frozenset[str]:
+        """The pipelines whose table says `enabled = false`."""
+        return self._disabled
+
+    @property
+    def without_table(self) -> Mapping[str, str]:
+        """The pipelines that are off because only the environment speaks of them, each with the variable that does."""
+        return self._without_table

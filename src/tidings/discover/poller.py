@@ -13,6 +13,7 @@ from typing import Any, Protocol
 
 from cronsim import CronSim, CronSimError
 
+from tidings.discover.live import Live
 from tidings.model.contracts import Executor, Intake, Kit
 from tidings.model.errors import BadInput, Misconfigured, SlowDown, StoreUnavailable, TidingsError, Transient
 from tidings.model.item import Appended
@@ -30,6 +31,9 @@ BACKOFF_CAP_SECONDS = 6 * 3600.0
 PAGES_MAX = 10_000
 """One run reads no more; what is left waits for the next."""
 POLL_SECONDS = 1.0
+TURN_TRIES = 20
+"""How often a signal waits for another's turn to end, half a poll each."""
+SIGNAL_WAIT_SECONDS_MAX = 30.0
 
 OnPage = Callable[[Page], None]
 """Told of every page once it is kept."""
@@ -39,7 +43,7 @@ def _unwatched(_page: Page) -> None:
     return None
 
 
-class Turn(Protocol):
+class SourceTurn(Protocol):
     """The right to ask a source now."""
 
     @property
@@ -75,13 +79,17 @@ class Schedules(Protocol):
         """End a turn that was stopped: neither success nor failure, due again at once."""
         ...
 
-    def next_in_ms(self) -> int | None:
-        """Return how long until a source is due."""
+    def claim_between(self, source: str, owner: str, lease_seconds: float) -> Any:
+        """Take the turn between two runs, or return None."""
+        ...
+
+    def close_between(self, turn: Any, run: RunView) -> None:
+        """End a turn between two runs; the schedule stays as it is."""
         ...
 
 
 class _TurnLost(Transient):
-    """Somebody else asks this source now."""
+    """Another process asks this source now."""
 
 
 @dataclass(slots=True)
@@ -104,7 +112,7 @@ class _Asking:
 
     pipeline: Pipeline
     source: Source
-    turn: Turn
+    turn: SourceTurn
     on_page: OnPage
     tally: _Tally = field(default_factory=_Tally)
     is_lost: bool = False
@@ -146,6 +154,7 @@ class Poller:
     async def run(self, stop: asyncio.Event) -> None:
         """Ask sources as they become due until `stop` is set."""
         await self._declare_patiently(stop)
+        listening = [asyncio.create_task(self._listen(s)) for _, s in self._sources.values() if isinstance(s, Live)]
         asking: dict[str, asyncio.Task[RunView | None]] = {}
         while not stop.is_set():
             for name in self._sources:
@@ -157,9 +166,60 @@ class Poller:
                     await stop.wait()
             except TimeoutError:
                 pass
-        for task in asking.values():
+        for task in (*asking.values(), *listening):
             task.cancel()
-        await asyncio.gather(*asking.values(), return_exceptions=True)
+        await asyncio.gather(*asking.values(), *listening, return_exceptions=True)
+
+    async def _listen(self, source: Live) -> None:
+        """Ask a live source whenever it has heard of something; its schedule goes on beside that."""
+        failures = 0
+        while True:
+            try:
+                async for signal in source.signals(self._kit):
+                    view = await self._ask_between(source.name, signal)
+                    failures = failures + 1 if view is not None and view.error else 0
+                    if failures:
+                        await asyncio.sleep(min(SIGNAL_WAIT_SECONDS_MAX, 2.0**failures))
+            except Exception as error:  # noqa: BLE001  # the loop outlives every surprise
+                self._seldom.event("listening failed", source=source.name, error=f"{type(error).__name__}: {error}")
+            await asyncio.sleep(SIGNAL_WAIT_SECONDS_MAX)
+
+    async def _ask_between(self, name: str, signal: Mapping[str, Any]) -> RunView | None:
+        """Ask for what a signal tells, as soon as nobody else asks this source; given up after some seconds.
+
+        Whatever is not asked for here is found by the next run.
+        """
+        for _ in range(TURN_TRIES):
+            turn = await self._executor.write(self._schedules.claim_between, name, self._owner, self._turn_seconds)
+            if turn is not None:
+                return await self._follow(_Asking(*self._sources[name], turn, _unwatched), signal)
+            await asyncio.sleep(self._poll_seconds / 2)
+        return None
+
+    async def _follow(self, asking: _Asking, signal: Mapping[str, Any]) -> RunView:
+        name, error = asking.source.name, None
+        started_at = await self._executor.read(self._now_ms)
+        try:
+            await self._beating(asking, self._read_signaled(asking, started_at, signal))
+        except TidingsError as failure:
+            error = str(failure)
+        except Exception as failure:  # noqa: BLE001  # a source's surprise must not end the poller
+            error = f"{type(failure).__name__}: {failure}"
+        finally:
+            view = self._view(name, started_at, asking.tally, error)
+            await self._executor.write(self._schedules.close_between, asking.turn, view)
+        if error is not None:
+            self._seldom.event("following failed", source=name, error=error)
+        elif view.new or view.changed:
+            event("followed", source=name, found=view.found, new=view.new, changed=view.changed)
+        return view
+
+    async def _read_signaled(self, asking: _Asking, now_ms: int, signal: Mapping[str, Any]) -> None:
+        """Append each page at once: there is no mark to wait for."""
+        cursor, mark, completed = await self._executor.read(self._intake.cursor, asking.source.name)
+        run = Run(asking.source.name, now_ms, cursor, mark, not completed, {"signal": signal})
+        async for page in asking.source.pages(run, self._kit):
+            await self._append(asking, page)
 
     async def _declare_patiently(self, stop: asyncio.Event) -> None:
         while not stop.is_set():
@@ -193,7 +253,7 @@ class Poller:
         options: Mapping[str, Any] | None = None,
         on_page: OnPage = _unwatched,
     ) -> RunView | None:
-        """Ask one source now if it is due (or forced) and nobody else does; return the run's record."""
+        """Ask one source now if it is due (or forced) and no other process does; return the run's record."""
         pipeline, source = self._sources[name]
         turn = await self._executor.write(self._schedules.claim, name, self._owner, self._turn_seconds, force=force)
         if turn is None:
@@ -206,7 +266,7 @@ class Poller:
         try:
             await self._beating(asking, self._look(asking, started_at, options or {}))
         except asyncio.CancelledError:
-            # Being stopped is nobody's failure: the source is due again at once.
+            # Being stopped is no failure of the source: it is due again at once.
             await self._executor.write(self._schedules.give_back, turn, self._view(name, started_at, tally, "stopped"))
             raise
         except SlowDown as slow:
@@ -215,7 +275,7 @@ class Poller:
         except TidingsError as failure:
             error, wait = str(failure), _asked_wait(failure)
             if options and isinstance(failure, BadInput):
-                # What was asked for cannot be; that says nothing of the source.
+                # The options that a person gave are wrong; that says nothing about the source's health.
                 await self._executor.write(self._schedules.give_back, turn, self._view(name, started_at, tally, error))
                 raise
         except Exception as failure:  # noqa: BLE001  # a source's surprise must not end the poller
@@ -245,7 +305,7 @@ class Poller:
             await asyncio.sleep(pause)
             try:
                 is_ours = await self._executor.write(self._schedules.beat, asking.turn, self._turn_seconds)
-            except Exception as error:  # noqa: BLE001  # while nobody else takes the turn it stays ours
+            except Exception as error:  # noqa: BLE001  # until another process takes the turn it is ours
                 self._seldom.event("turn not renewed", source=asking.source.name, error=str(error))
                 pause = min(BEAT_AGAIN_SECONDS, pause)
                 continue
@@ -278,7 +338,8 @@ class Poller:
         except _TurnLost:
             raise
         except (Exception, asyncio.CancelledError):
-            # What came before the trouble was paid for and is kept; only the mark stays where it was.
+            # The page that was held back is kept, since asking for it may have cost money. The mark does not move: the
+            # next run looks for what lies between.
             if held is not None:
                 await self._append(asking, held)
             raise
@@ -328,7 +389,7 @@ class Poller:
             note="; ".join(dict.fromkeys(tally.notes))[:500] or None,
         )
 
-    async def _close(self, source: Source, turn: Turn, view: RunView, next_in_seconds: float) -> None:
+    async def _close(self, source: Source, turn: SourceTurn, view: RunView, next_in_seconds: float) -> None:
         await self._executor.write(self._schedules.close, turn, view, next_in_seconds=next_in_seconds)
         event(
             "discovered",

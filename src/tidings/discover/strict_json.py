@@ -81,21 +81,21 @@ def _distinct(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 def _reason(data: bytes, error: Exception) -> str:
     """Say what is wrong in words a sender understands; the decoder's own are the last resort."""
-    said = str(error)
+    message = str(error)
     if isinstance(error, RecursionError):
         return f"nested deeper than {DEPTH_MAX} levels"
     if isinstance(error, UnicodeDecodeError) or not _is_utf8(data):
         return "not UTF-8"
-    if "out of range" in said:
-        return "an integer needs more than 64 bits" if said.startswith("Integer") else "a number is too large"
+    if "out of range" in message:
+        return "an integer needs more than 64 bits" if message.startswith("Integer") else "a number is too large"
     if _SURROGATE.search(data):
         return "a string holds a lone surrogate"
-    if said == "Input data was truncated":
+    if message == "Input data was truncated":
         return "cut off: it ends inside a value"
-    position = _POSITION.search(said)
+    position = _POSITION.search(message)
     if position and _NOT_A_NUMBER.match(data, int(position[1])):
         return "NaN and Infinity are no JSON numbers"
-    return f"no JSON: {said.removeprefix('JSON is malformed: ')}"
+    return f"no JSON: {message.removeprefix('JSON is malformed: ')}"
 
 
 def _is_utf8(data: bytes) -> bool:

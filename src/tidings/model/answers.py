@@ -32,7 +32,7 @@ class Summary(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Sentiment(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """How a text bodes for its subject; the score lies between -1 and 1."""
+    """Whether a text is good or bad news for its subject; the score lies between -1 and 1."""
 
     label: SentimentLabel
     score: Annotated[float, msgspec.Meta(ge=-1, le=1)]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import random
 from dataclasses import dataclass
 
@@ -39,11 +40,17 @@ class RetryPolicy:
 
     def delay_ms(self, attempt: int, rng: random.Random, at_least_seconds: float | None = None) -> int:
         """Return the wait after failed attempt number `attempt` (from 1), in milliseconds."""
-        wait = min(self.cap_seconds, self.base_seconds * 2.0 ** min(attempt - 1, 40))
-        wait *= 1 + self.jitter * rng.uniform(-1, 1)
+        wait = self._wait_seconds(attempt) * (1 + self.jitter * rng.uniform(-1, 1))
         if at_least_seconds is not None:
             wait = max(wait, min(at_least_seconds, RETRY_AFTER_SECONDS_MAX))
         return max(1, round(wait * 1000))
+
+    def delay_ms_max(self, attempt: int) -> int:
+        """Return the longest wait that `delay_ms` may draw after that attempt."""
+        return math.ceil(self._wait_seconds(attempt) * (1 + self.jitter) * 1000)
+
+    def _wait_seconds(self, attempt: int) -> float:
+        return min(self.cap_seconds, self.base_seconds * 2.0 ** min(attempt - 1, 40))
 
     def is_used_up(self, attempts: int, failing_ms: int) -> bool:
         """Tell whether no further try is allowed after `attempts` tries over `failing_ms`."""

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import time
-from datetime import UTC, datetime
+from datetime import UTC, datetime, tzinfo
 from typing import Protocol
 
 DAY_MS = 86_400_000
+TIME_CHARS_MAX = 40
+_YEAR_1_MS, _YEAR_9999_MS = -62_135_596_800_000, 253_402_300_799_999
 
 
 class Clock(Protocol):
@@ -25,26 +27,33 @@ class SystemClock:
         return time.time_ns() // 1_000_000
 
 
-class ManualClock:
-    """A clock that tests and the sample world move by hand."""
-
-    def __init__(self, start_ms: int = 1_800_000_000_000) -> None:
-        self._now_ms = start_ms
-
-    def now_ms(self) -> int:
-        """Return the time."""
-        return self._now_ms
-
-    def advance(self, *, seconds: float) -> None:
-        """Move forward, or back."""
-        self._now_ms += round(seconds * 1000)
-
-
 def rfc3339(ms: int | None) -> str | None:
     """Write a time the way every interface of ours does."""
     if ms is None:
         return None
     return datetime.fromtimestamp(ms / 1000, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+def read_time(text: object, zone: tzinfo | None = UTC) -> int | None:
+    """Read an ISO 8601 time or day into UTC milliseconds; None for anything else, and for years beyond 1 to 9999.
+
+    A time that names no zone is taken to be in `zone`; where that is None, such a time is refused.
+    """
+    if not isinstance(text, str) or len(text) > TIME_CHARS_MAX:
+        return None
+    try:
+        moment = datetime.fromisoformat(text.strip())
+        if moment.tzinfo is None and zone is None:
+            return None
+        ms = round((moment if moment.tzinfo else moment.replace(tzinfo=zone)).timestamp() * 1000)
+    except (ValueError, OverflowError):
+        return None
+    return ms if _YEAR_1_MS <= ms <= _YEAR_9999_MS else None
+
+
+def seconds_left_in_day(now_ms: int) -> float:
+    """Return how long the UTC day still lasts: daily budgets, ours and those of most services, begin with the next."""
+    return (DAY_MS - now_ms % DAY_MS) / 1000
 
 
 def day_of(ms: int) -> str:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, Protocol, TypeVar
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal, Protocol, TypeVar
 
 from tidings.model.answers import (
     IssueAnalysis,
@@ -19,7 +19,8 @@ from tidings.model.clock import Clock
 from tidings.model.item import Appended, Finding, Item, JournalRow, Lease
 from tidings.model.publication import Notice
 from tidings.model.query import Query
-from tidings.model.settlement import Ahead, Merged, Settled, Settlement, Swept
+from tidings.model.query_tree import Part
+from tidings.model.settlement import Merged, Reservation, Settled, Settlement, Swept
 from tidings.model.views import (
     AlertView,
     ChannelView,
@@ -33,7 +34,7 @@ from tidings.model.views import (
     SourceView,
     StatusView,
 )
-from tidings.model.web import Extract, Response
+from tidings.model.web import Extract, Response, ServerEvent
 
 T = TypeVar("T")
 
@@ -83,29 +84,22 @@ class Intake(Protocol):
         ...
 
 
-class Merging(Intake, Protocol):
+class Log(Intake, Protocol):
     """The log as a worker sees it: what it holds becomes items."""
 
     @property
-    def abreast(self) -> int:
-        """How many batches of a pipeline one process does well to run ahead."""
+    def reservations_max(self) -> int:
+        """How many stretches of a pipeline's log one process should reserve at once."""
         ...
 
-    def prepare(self, ran: Ahead, settlements: Sequence[Settlement]) -> Any:
-        """Make what was run ahead ready to be written, which needs no transaction."""
+    def claim_findings(
+        self, pipeline: str, limit: int = 500, *, lease_seconds: float = 15, may_reserve: bool = True
+    ) -> tuple[Merged, Reservation | None]:
+        """Take the next findings: reserve them where their items begin with pure steps, else merge them at once."""
         ...
 
-    def merge_ahead(
-        self, pipeline: str, ran: Ahead | None = None, birth: Any = None, *, limit: int = 500, lease_seconds: float = 15
-    ) -> tuple[Merged, Ahead | None]:
-        """Give birth to what was run ahead, then take the next findings: to be run ahead, or else merged at once.
-
-        With a limit of 0 nothing more is taken.
-        """
-        ...
-
-    def comes_next(self, ran: Ahead) -> bool:
-        """Tell whether a batch that was run ahead can be written: all before it is, or never will be by its runner."""
+    def give_back(self, reservation: Reservation) -> Merged:
+        """End a reservation whose run was cut off, or whose end cannot be written: each item gets its own attempt."""
         ...
 
 
@@ -121,20 +115,20 @@ class Items(Protocol):
         lease_seconds: float,
         *,
         in_order: bool = False,
-        together: bool = False,
+        suspects_alone: bool = False,
     ) -> list[Lease]:
         """Lease up to `limit` due items: by priority and newest first, with a share for the oldest; or all by age.
 
-        Where items are run `together`, one whose worker vanished is leased alone.
+        With `suspects_alone`, an item whose worker vanished is leased alone.
         """
         ...
 
-    def heartbeat(self, leases: Sequence[tuple[int, int]], lease_seconds: float) -> set[int]:
+    def renew(self, leases: Sequence[tuple[int, int]], lease_seconds: float) -> set[int]:
         """Prolong leases (id, token) that still hold; return their ids."""
         ...
 
     def regain(self, leases: Sequence[tuple[int, int]], lease_seconds: float) -> set[int]:
-        """Take leases up again that ran out while the store was away and that nobody took; return their ids."""
+        """Take leases up again that ran out while the store was away and were not taken by others; return their ids."""
         ...
 
     def settle(self, settlements: Sequence[Settlement]) -> Settled:
@@ -150,19 +144,15 @@ class Items(Protocol):
         ...
 
     def prefetch(self, pipeline: str, refs: Sequence[str]) -> dict[str, bytes]:
-        """Return the accepted bodies of other items by ref: what was not accepted is no knowledge."""
+        """Return the accepted bodies of other items by ref; one that was not accepted yet is absent."""
         ...
 
     def next_due_ms(self, pipelines: Sequence[str], lanes: Sequence[str]) -> int | None:
         """Return how long until something is due (0: now) in the lanes, or None when nothing waits for time."""
         ...
 
-    def wake_missed(self) -> int:
-        """Let those begin again that await somebody who was accepted at that very moment; some hundreds at a time."""
-        ...
-
     def with_due(self, pipelines: Sequence[str], lane: str) -> list[str]:
-        """Return those of the pipelines that have something due in a lane: looking keeps nobody from writing."""
+        """Return those of the pipelines that have something due in a lane: looking keeps no process from writing."""
         ...
 
     def sweep(self, limit: int = 500) -> Swept:
@@ -187,7 +177,7 @@ class Hit:
     key: str
     title: str
     snippet: str
-    """Plain text with the found words between \\x02 and \\x03; whoever shows it escapes it."""
+    """Plain text with the found words between \\x02 and \\x03; not escaped: that is done where it is shown."""
     rank: float
     author: str | None
     type: str | None
@@ -195,6 +185,13 @@ class Hit:
     time_ms: int
     url: str | None
     attributes: Mapping[str, Any]
+    shelf_key: str = ""
+    """The key of its card."""
+    item: int = 0
+    passages: Mapping[str, str] = field(default_factory=dict)
+    """The best passage of `title` and of `text`, where a word was found in them, marked as the snippet is."""
+    explanation: str | None = None
+    """How the rank came about, where that was asked."""
 
 
 class Index(Protocol):
@@ -204,6 +201,48 @@ class Index(Protocol):
         self, query: Query, *, pipeline: str | None = None, limit: int = 50, offset: int = 0, newest: bool = False
     ) -> tuple[list[Hit], int]:
         """Return hits, best (or newest) first, and how many there are in all."""
+        ...
+
+
+SearchOrder = Literal["relevance", "newest", "score"]
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """What a search found: one page of it."""
+
+    hits: list[Hit]
+    total: int
+    next_cursor: str | None = None
+    facets: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
+    """How many of all hits have each `type`, `pipeline`, `source` and `day`, where that was asked."""
+    instead: str | None = None
+    """The words that were searched for instead, when those of the query found little and one of them is unknown."""
+
+
+class Search(Protocol):
+    """The full-text search, by a parsed query."""
+
+    def search(
+        self,
+        root: Part,
+        *,
+        pipeline: str | None = None,
+        limit: int = 50,
+        cursor: str | None = None,
+        order: SearchOrder = "relevance",
+        with_facets: bool = False,
+        explain: bool = False,
+    ) -> Found:
+        """Return a page of hits, the next one by its cursor; BadInput where the query asks too much."""
+        ...
+
+    def suggest(self, text: str, *, pipeline: str | None = None, limit: int = 10) -> list[str]:
+        """Return how a text that is being typed may go on."""
+        ...
+
+    def similar(self, pipeline: str, kind: str, key: str, *, limit: int = 10) -> list[Hit]:
+        """Return what has the most in common with an item."""
         ...
 
 
@@ -291,18 +330,6 @@ class Permit:
     token: int = 0
 
 
-class Limiters(Protocol):
-    """Rates that hold across machines."""
-
-    def enter(self, name: str, *, limit: int, per_seconds: float, hold_seconds: float) -> Permit:
-        """Ask for the one place inside; at most `limit` entries in any `per_seconds`."""
-        ...
-
-    def leave(self, name: str, token: int, *, not_before_ms: int = 0) -> None:
-        """Give the place back; nobody enters for the next `not_before_ms` milliseconds."""
-        ...
-
-
 class Fetcher(Protocol):
     """The web, in two faces; see `net.client.Web`."""
 
@@ -330,6 +357,8 @@ class Fetcher(Protocol):
         follow_redirects: bool = False,
         retries: int = 0,
     ) -> Response: ...
+
+    def events(self, url: str, *, silence_seconds: float = 75) -> AsyncIterator[ServerEvent]: ...  # noqa: D102
 
 
 class Extractor(Protocol):
@@ -380,12 +409,35 @@ class Notifier(Protocol):
         ...
 
 
-class Desk(Protocol):
-    """Everything an operator can see and do, for the command line and the dashboard; synchronous, like the store."""
+# What operators see and do, for the command line and the dashboard alike; synchronous, like the store.
+
+
+class StatusViews(Protocol):
+    """How everything is doing: pipelines, sources, channels, alerts, and the history behind the charts."""
 
     def status(self) -> StatusView:
         """Return everything at a glance."""
         ...
+
+    def sources(self) -> list[SourceView]:
+        """Return every source and its health."""
+        ...
+
+    def channels(self) -> list[ChannelView]:
+        """Return the channels and their limiters."""
+        ...
+
+    def alerts(self, *, all_of_them: bool = False) -> list[AlertView]:
+        """Return the firing alerts, or the recent history too."""
+        ...
+
+    def points(self, series: str, *, since_ms: int) -> list[Point]:
+        """Return a series of low-resolution history, such as `due:PIPELINE` or `settled:PIPELINE`."""
+        ...
+
+
+class ItemViews(Protocol):
+    """Items as people see them, and what happened to them."""
 
     def items(
         self,
@@ -408,8 +460,24 @@ class Desk(Protocol):
         """Return one item, whole, by its name."""
         ...
 
-    def transition(self, item: int, name: str, *, actor: str, reason: str) -> ItemView:
-        """Perform a manual transition; raise BadInput where it is not allowed."""
+    def deliveries(self, *, limit: int = 50, channel: str | None = None) -> list[DeliveryView]:
+        """List notices, newest first."""
+        ...
+
+    def dead_letters(self) -> list[DeadGroup]:
+        """Return dead letters grouped by cause."""
+        ...
+
+    def events(self, *, after: int, limit: int = 200) -> list[Event]:
+        """Return what happened after an event id, oldest first; `after` -1 returns only the newest event."""
+        ...
+
+
+class ItemActions(Protocol):
+    """What an operator does to items. Each raises BadInput where it is not possible."""
+
+    def transition(self, item: int, name: str, *, actor: str, reason: str) -> None:
+        """Perform a manual transition."""
         ...
 
     def replay(
@@ -418,19 +486,23 @@ class Desk(Protocol):
         """Process items again from a state, where they came past it."""
         ...
 
-    def dead_letters(self) -> list[DeadGroup]:
-        """Return dead letters grouped by cause."""
-        ...
-
     def revive(
         self, *, item: int | None = None, pipeline: str | None = None, cause: str | None = None, actor: str
     ) -> int:
         """Bring dead letters back: one, those of a cause, or all."""
         ...
 
+
+class Burials(Protocol):
+    """Dead letters forgotten for good."""
+
     def purge(self, *, item: int | None = None, pipeline: str | None = None, cause: str | None = None) -> int:
-        """Bury dead letters for good; tombstones stay."""
+        """Bury dead letters; tombstones stay."""
         ...
+
+
+class Switches(Protocol):
+    """Pipelines, sources and channels that people stop, start and hurry. BadInput where there is no such part."""
 
     def pause(self, part: str, *, reason: str) -> None:
         """Stop a part without losing anything: `pipeline:P`, `source:S` or `channel:C`."""
@@ -440,43 +512,23 @@ class Desk(Protocol):
         """Start it again."""
         ...
 
-    def sources(self) -> list[SourceView]:
-        """Return every source and its health."""
-        ...
-
     def check_now(self, source: str) -> None:
         """Make a source due at once."""
         ...
 
-    def deliveries(self, *, limit: int = 50, channel: str | None = None) -> list[DeliveryView]:
-        """List notices, newest first."""
-        ...
 
-    def channels(self) -> list[ChannelView]:
-        """Return the channels and their limiters."""
-        ...
-
-    def alerts(self, *, all_of_them: bool = False) -> list[AlertView]:
-        """Return the firing alerts, or the recent history too."""
-        ...
-
-    def points(self, series: str, *, since_ms: int) -> list[Point]:
-        """Return a series of low-resolution history, such as `due:hacker_news` or `settled:hacker_news`."""
-        ...
-
-    def events(self, *, after: int, limit: int = 200) -> list[Event]:
-        """Return what happened after an event id, oldest first; `after` -1 returns only the newest id's event."""
-        ...
+class Tokens(Protocol):
+    """Who may use the API: live tokens and their scopes."""
 
     def scope_of(self, token: str) -> str | None:
         """Return the scope of a live token, or None."""
         ...
 
-    def use_token(self, token: str) -> None:
+    def note_use(self, token: str) -> None:
         """Note that a token was used just now; within a minute only the first use is written."""
         ...
 
-    def has_tokens(self) -> bool:
+    def are_there(self) -> bool:
         """Tell whether any live token exists."""
         ...
 

@@ -28,7 +28,7 @@ class Transient(TidingsError):
 
 
 class SlowDown(Transient):
-    """Somebody asked us to wait; waiting costs no attempt."""
+    """The other side asked us to wait; waiting costs no attempt."""
 
 
 class Ambiguous(Transient):

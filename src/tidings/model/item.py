@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from hashlib import blake2b
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal, NamedTuple
 
 import msgspec
 
@@ -23,9 +23,10 @@ STANDINGS: tuple[Standing, ...] = ("open", "done", "waits", "parked", "dead", "r
 
 HIGH, NORMAL, LOW = 0, 1, 2
 AWAITS = "awaits"
-"""The relation of an item to one it has to know and that is not here yet. Once that is born, the item begins again."""
+"""The relation of an item to one that it needs and that is not accepted yet. When that one is accepted, the item begins
+again."""
 TOP = ""
-"""What an item names as its parent that stands below nothing, whatever others state of it."""
+"""What an item at the top of a thread names as its parent: it stands below nothing, whatever other items state."""
 PRIORITIES = (HIGH, NORMAL, LOW)
 
 
@@ -49,9 +50,8 @@ class Link(msgspec.Struct, frozen=True):
     position: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Item:
-    """One remembered thing, as its narrow row tells it. Times are UTC milliseconds."""
+class Item(NamedTuple):
+    """One remembered thing: its narrow row, column by column. Times are UTC milliseconds."""
 
     id: int
     pipeline: str
@@ -71,6 +71,8 @@ class Item:
     revision: int
     accepted_revision: int | None
     waiting_revision: int | None
+    intake_id: int
+    """The last finding of the log that was merged into it; 0 for children."""
     last_error: str | None
     cause: str | None
     created_at: int
@@ -84,14 +86,54 @@ class Item:
         return ref(self.kind, self.key)
 
 
+class LogRow(NamedTuple):
+    """A finding as the log keeps it; its id is its place in the log."""
+
+    id: int
+    kind: str
+    key: str
+    fingerprint: str
+    priority: int
+    payload: bytes
+
+
+class Leased(msgspec.Struct, frozen=True):
+    """The right of a worker that claimed an item: its lease has not been taken over, and has not run out."""
+
+    token: int
+
+
+class Reserved(msgspec.Struct, frozen=True):
+    """The right of a worker that reserved a stretch of the log: no process has merged the stretch since."""
+
+    token: ClassVar[int] = 1
+    """An item that is born with its first attempt made has had one lease."""
+    batch: int
+    finding: LogRow
+
+
+class ByHand(msgspec.Struct, frozen=True):
+    """The right of an operator: the item is as it was seen, whether it is leased or not."""
+
+    token: int
+    actor: str
+    reason: str
+
+
+Right = Leased | Reserved | ByHand
+"""By what right an attempt's end is written. The right chooses the guarded statement (`store.items.settle`)."""
+
+
 class Lease(msgspec.Struct, frozen=True):
-    """The right to act on one item until a time, with what is needed to act."""
+    """The right to act on one item until a time, with what is needed to act: the columns of a claim."""
 
     id: int
     pipeline: str
     kind: str
     key: str
     state: str
+    lane: str | None
+    """Where it was claimed."""
     token: int
     attempts: int
     revision: int
@@ -105,32 +147,40 @@ class Lease(msgspec.Struct, frozen=True):
     body: bytes
     accepted: bytes | None
     """The body readers see, where an earlier revision was accepted."""
-    lane: str | None = None
-    """Where it was claimed."""
+    reserved: Reserved | None = None
+    """Set for an item that is not born yet."""
+
+    @property
+    def right(self) -> Right:
+        """By what right the end of the attempt is written."""
+        return self.reserved or Leased(self.token)
 
 
 HELD = "yes"
-"""What a criterion says that holds."""
+"""The verdict of a criterion that holds."""
 
 
-class Step(msgspec.Struct, frozen=True, omit_defaults=True):
-    """One move inside an attempt, as the journal tells it."""
+class Step(msgspec.Struct, frozen=True, array_like=True, omit_defaults=True):
+    """One move inside an attempt. The journal keeps it as a short array, without the defaults at its end."""
 
     transition: str
-    from_state: str
     to_state: str
     ms: float = 0.0
     criterion: str | None = None
-    verdict: str | None = None
-    """What the criterion said: `yes`, or why not."""
+    refusal: str | None = None
+    """Why the criterion did not hold; None: it held."""
     note: str | None = None
     cost_micros: int = 0
     tokens: int = 0
     model: str | None = None
+    from_state: str = ""
+    """Where the step before it ended; filled in when the journal is read."""
 
+    @property
+    def verdict(self) -> str | None:
+        """What the criterion said: `yes`, or why not; None where there is no criterion."""
+        return None if self.criterion is None else self.refusal or HELD
 
-Kept = Step | tuple[str, str, float] | tuple[str, str, float, str]
-"""A step as the journal keeps it. Most are unremarkable: transition, target, milliseconds, the criterion that held."""
 
 JournalKind = Literal[
     "born",

@@ -9,6 +9,7 @@ import msgspec
 
 from tidings.model.answers import Provenance
 from tidings.model.item import Finding, Link
+from tidings.model.publication import Presentation
 
 
 class Advance(msgspec.Struct, frozen=True):
@@ -16,7 +17,8 @@ class Advance(msgspec.Struct, frozen=True):
 
     `body` replaces the item's working body (None keeps it). `links`, where given, replaces every link this item stated
     before. `children` are born, or changed, in the settling transaction. `due_at` wakes an item in a state that has
-    only scheduled ways out.
+    only scheduled ways out. `presentation`, where given, replaces what readers see while the accepted body stays; None
+    withdraws it. Presenters must make the same of the accepted body, so that shelf and index can be rebuilt.
     """
 
     body: Any = None
@@ -26,6 +28,7 @@ class Advance(msgspec.Struct, frozen=True):
     note: str | None = None
     """One line for the journal."""
     provenance: Provenance | None = None
+    presentation: Presentation | msgspec.UnsetType | None = msgspec.UNSET
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,14 +6,17 @@ from collections.abc import AsyncIterator, Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
+import msgspec
+
 from tidings.model.errors import Misconfigured
 from tidings.model.item import Finding, Rejected
-from tidings.model.publication import Collection, IdIndex, Notice, Presenter, Retention
+from tidings.model.publication import Collection, Document, IdIndex, Notice, Presentation, Presenter, Retention, Shown
 from tidings.model.workflow import Work, Workflow
 
 if TYPE_CHECKING:
     from tidings.model.contracts import Kit
 
+_encode = msgspec.json.Encoder(order="deterministic").encode
 
 Deliver = Callable[[Work, tuple[Notice, ...]], tuple[Finding, ...]]
 """Makes delivery findings of notices, by the configured routes."""
@@ -125,6 +128,27 @@ class Pipeline:
         for source in self.sources:
             if not source.name.startswith(f"{self.name}."):
                 raise Misconfigured(f"{self.name}: source {source.name!r} must be named {self.name}.<something>")
+
+    def show(self, presentation: Presentation | None) -> Shown | None:
+        """Make a presentation ready for the shelf: the same card has the same bytes wherever it is made."""
+        if presentation is None:
+            return None
+        key = f"{self.collection(presentation.collection).singular}:{presentation.id}"
+        return Shown(
+            key,
+            presentation.collection,
+            presentation.id,
+            presentation.sort,
+            _encode(presentation.card),
+        )
+
+    def searchable(self, kind: str, key: str, body: bytes) -> tuple[str, Document] | None:
+        """Make what the search knows of an item from its accepted body, with the key of its card; None: nothing."""
+        presenter, workflow = self.presenters.get(kind), self.workflows.get(kind)
+        presentation = presenter(key, workflow.decode(body)) if presenter is not None and workflow is not None else None
+        if presentation is None or presentation.document is None:
+            return None
+        return f"{self.collection(presentation.collection).singular}:{presentation.id}", presentation.document()
 
     def collection(self, name: str) -> Collection:
         """Return the collection called `name`."""

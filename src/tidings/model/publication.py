@@ -8,7 +8,12 @@ from typing import Any, Literal
 
 import msgspec
 
-Attribute = str | int | float | list[str] | None
+Attribute = bool | str | int | float | list[Any] | None
+
+DELIVERY = "delivery"
+"""The kind of an item that carries one notice to one channel."""
+ANNOUNCES = "announces"
+"""The relation between a delivery and the item it tells of."""
 
 
 class Document(msgspec.Struct, frozen=True):
@@ -22,10 +27,12 @@ class Document(msgspec.Struct, frozen=True):
     time_ms: int = 0
     url: str | None = None
     attributes: Mapping[str, Attribute] = msgspec.field(default_factory=dict)
+    language: str | None = None
+    """Its two-letter code, by which words are stemmed; English unless told."""
 
 
 class Presentation(msgspec.Struct, frozen=True):
-    """What readers see of an item: a card on the shelf and, unless withdrawn, a document in the index.
+    """What readers see of an item: a card on the shelf and, unless withdrawn, a document in the search index.
 
     It is a pure function of the accepted body, so that shelf and index can be rebuilt.
     """
@@ -36,7 +43,25 @@ class Presentation(msgspec.Struct, frozen=True):
     """A msgspec Struct; the collection names its type."""
     sort: int
     """Lists run from the highest down; usually a time in milliseconds."""
-    document: Document | None = None
+    document: Callable[[], Document] | None = None
+    """Makes what the search knows of the item: only who follows the shelf for the search asks for it."""
+
+
+def told_failed(presentation: Presentation, state: str) -> Presentation:
+    """Let a card tell that a newer copy of its item failed, where cards of its type tell their item's state."""
+    if "state" not in presentation.card.__struct_fields__:
+        return presentation
+    return msgspec.structs.replace(presentation, card=msgspec.structs.replace(presentation.card, state=state))
+
+
+class Shown(msgspec.Struct, frozen=True):
+    """A presentation ready for the shelf: its card is encoded, its key is whole."""
+
+    key: str
+    collection: str
+    id: str
+    sort: int
+    value: bytes
 
 
 Presenter = Callable[[str, Any], Presentation | None]
@@ -58,6 +83,16 @@ class Filter:
 
 
 @dataclass(frozen=True, slots=True)
+class Chart:
+    """A collection's newest cards over time, stacked by the values of a field."""
+
+    field: str
+    title: str
+    values: Mapping[str, str]
+    """From the bottom up, with their words in the legend; a card with none of them counts as the last."""
+
+
+@dataclass(frozen=True, slots=True)
 class Collection:
     """A published list of cards; `serve` makes routes, pages, feeds and OpenAPI from it."""
 
@@ -73,13 +108,26 @@ class Collection:
     """Fields counted over the whole collection: `sentiment` gives `sentiment_counts`."""
     facet_values: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     """Values shown even when none has them; a card without the field counts as `unknown`."""
+    attributes: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    """What searches and routes may ask of its documents and notices (`status:open`), each with the values it is limited
+    to; without any, the names of the filters."""
     relation: str | None = None
     """Threaded by this relation."""
     id_index: bool = False
     """Listed through the id index that the merge writes."""
     accepts_posts: bool = False
-    template: str = "plain"
-    """Which suit its cards wear on the pages."""
+    templates: str = ""
+    """The Python package whose folder `templates` holds `<singular>_row.html` (a card in a list) and
+    `<singular>_card.html` (on its own page); where one is missing the card looks plain."""
+    html_fields: tuple[str, ...] = ()
+    """Fields that hold HTML, which pages and feeds clean; everything else is plain text."""
+    is_front: Callable[[Mapping[str, Any]], bool] | None = None
+    """Which cards stand for themselves, in lists and among the latest; None: all, of threads those without a parent."""
+    options_field: str | None = None
+    """A field with ids of cards of this collection that are shown inside this one, as a poll's options."""
+    steps_field: str | None = None
+    """A field with texts that feeds append as a numbered list."""
+    chart: Chart | None = None
     link_field: str = "url"
     summary_field: str = "summary"
     title_field: str = "title"
@@ -105,7 +153,9 @@ class Notice(msgspec.Struct, frozen=True, kw_only=True):
     fields: tuple[NoticeField, ...] = ()
     time: str | None = None
     attributes: dict[str, Any] = {}
-    """What routes are asked about."""
+    """What routes are asked about; `type`, `by` and `score` as searches are."""
+    language: str | None = None
+    """Its two-letter code, by which routes stem words; English unless told."""
 
 
 @dataclass(frozen=True, slots=True)

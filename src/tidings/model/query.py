@@ -1,132 +1,59 @@
-"""One query language for API, command line, feeds and routes.
+"""One query language for API, pages, command line, feeds and routes; `docs/search.md` explains it with examples.
 
-    query     := part*
-    part      := ["-"] (word | "a phrase" | name ":" [op] value)
-    op        := ">" | ">=" | "<" | "<="          (numbers and dates)
-    value     := word | "quoted words"
+    query     := either*                            every one must hold
+    either    := part ("OR" part)*                  OR binds the parts beside it
+    part      := ["-"] ( "(" query ")" | text | name ":" value )
+    text      := word | word"*" | "a phrase"
+    value     := text | op text | text ".." text    op: > >= < <=
 
-`before:2026-01-01` and `after:2026-01-01` compare the document's time. Every part must hold.
+Only the names of the vocabulary make a qualifier: `HN:`, `10:30` and `std::vector` are text.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import UTC, datetime
-from typing import Any, Literal
 
 from tidings.model.errors import BadInput
-from tidings.model.publication import Document
-from tidings.model.words import words
+from tidings.model.query_tree import AllOf, AnyOf, InThread, Not, Part, TextField, Words
+from tidings.model.query_values import between, compared, since_or_before
+from tidings.model.vocabulary import MOMENTS, TEXT_NAMES, THREAD_NAMES, Vocabulary
+from tidings.model.words import tokens
 
 LENGTH_MAX = 1_000
 PARTS_MAX = 40
-Operator = Literal["=", ">", ">=", "<", "<="]
-COLUMNS = frozenset({"type", "by", "score", "time", "pipeline"})
+DEPTH_MAX = 20
+NOTHING = AnyOf(())
+"""Holds for no document."""
 
-_PART = re.compile(
-    r"""\s*(?P<not>-)?(?:(?P<name>[A-Za-z_][A-Za-z0-9_]*):(?P<op>>=|<=|>|<)?)?(?:"(?P<quoted>[^"]*)(?P<close>"?)|(?P<word>[^\s"]+))?"""
-)
-
-
-@dataclass(frozen=True, slots=True)
-class Term:
-    """A word or phrase of the text."""
-
-    text: str
-    is_phrase: bool = False
-    negated: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class Qualifier:
-    """A condition on a named attribute; `value` is a number for comparisons and times in milliseconds."""
-
-    name: str
-    operator: Operator
-    value: str | float
-    negated: bool = False
+_QUOTES = str.maketrans("“”„‟", '""""')
+_NAME = re.compile(r"(?P<name>[A-Za-z_][A-Za-z0-9_]*):(?![:/])")
+_OPERATOR = re.compile(r">=|<=|>|<")
+_RANGE = re.compile(r"(?P<low>.*?)\.\.(?P<high>.*)")
 
 
 @dataclass(frozen=True, slots=True)
 class Query:
-    """What was asked, parsed."""
+    """What was asked, parsed, and what the asker should know about it."""
 
-    terms: tuple[Term, ...] = ()
-    qualifiers: tuple[Qualifier, ...] = ()
+    root: Part = AllOf()
+    warnings: tuple[str, ...] = ()
 
     @property
     def is_empty(self) -> bool:
         """Tell whether everything matches."""
-        return not self.terms and not self.qualifiers
+        return self.root == AllOf()
 
 
-def parse(text: str) -> Query:
-    """Parse a query, or raise BadInput pointing at the offending character."""
+def parse(text: str, vocabulary: Vocabulary, *, now_ms: int) -> Query:
+    """Parse a query, or raise BadInput pointing at the offending character. `now_ms` is what `after:7d` counts from."""
     if len(text) > LENGTH_MAX:
         raise BadInput(f"the query has {len(text)} characters; at most {LENGTH_MAX} are allowed", position=LENGTH_MAX)
     if "\0" in text:
         raise BadInput("the query holds a NUL character", position=text.index("\0"))
-    terms: list[Term] = []
-    qualifiers: list[Qualifier] = []
-    position = 0
-    end = len(text.rstrip())
-    while position < end:
-        match = _PART.match(text, position)
-        assert match is not None  # every group is optional
-        start = match.start() + len(match[0]) - len(match[0].lstrip())
-        part = _part(match, start)
-        if isinstance(part, Term):
-            terms.append(part)
-        else:
-            qualifiers.append(part)
-        if len(terms) + len(qualifiers) > PARTS_MAX:
-            raise BadInput(f"the query has more than {PARTS_MAX} parts", position=start)
-        position = match.end()
-    return Query(tuple(terms), tuple(qualifiers))
-
-
-def _part(match: re.Match[str], start: int) -> Term | Qualifier:
-    quoted, word, name = match["quoted"], match["word"], match["name"]
-    negated = match["not"] is not None
-    if quoted is not None and not match["close"]:
-        raise BadInput(
-            'a quotation mark is opened and never closed; add the second "', position=match.start("quoted") - 1
-        )
-    value = quoted if quoted is not None else word
-    if name is not None:
-        if not value:
-            raise BadInput(f"{name}: needs a value, such as {name}:something", position=match.end("name"))
-        return _qualifier(name.lower(), match["op"], value, negated, match.end() - len(value) - (quoted is not None))
-    if not value:
-        raise BadInput("a minus needs a word behind it" if negated else "empty quotation marks", position=start)
-    return Term(value, is_phrase=quoted is not None, negated=negated)
-
-
-def _qualifier(name: str, operator: str | None, value: str, negated: bool, position: int) -> Qualifier:
-    if name in ("before", "after", "since", "until"):
-        at = _time(value, position)
-        return Qualifier("time", "<" if name in ("before", "until") else ">=", at, negated)
-    if operator is None:
-        return Qualifier(name, "=", value, negated)
-    try:
-        number = float(_time(value, position)) if re.match(r"\d{4}-", value) else float(value)
-    except ValueError:
-        raise BadInput(
-            f"{name}:{operator} compares numbers or dates; {value!r} is neither", position=position
-        ) from None
-    if number != number or number in (float("inf"), float("-inf")):
-        raise BadInput(f"{name}:{operator} needs a finite number", position=position)
-    return Qualifier(name, operator, number, negated)  # type: ignore[arg-type]  # the pattern allows only these
-
-
-def _time(value: str, position: int) -> int:
-    try:
-        moment = datetime.fromisoformat(value.replace("Z", "+00:00"))
-        return int((moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp() * 1000)
-    except (ValueError, OverflowError):
-        raise BadInput(f"{value!r} is no date; write one like 2026-01-31", position=position) from None
+    parser = _Parser(text.translate(_QUOTES), vocabulary, now_ms)
+    root = parser.whole()
+    return Query(root, tuple(dict.fromkeys(parser.warnings)))
 
 
 def point_at(text: str, error: BadInput) -> str:
@@ -136,47 +63,176 @@ def point_at(text: str, error: BadInput) -> str:
     return f"{error}\n  {text}\n  {' ' * error.position}^"
 
 
-def matches(query: Query, document: Document, pipeline: str = "") -> bool:
-    """Tell whether a document in memory is meant, by the same rules as the search index."""
-    haystack = _words(f"{document.title} {document.text}")
-    for term in query.terms:
-        found = f" {_words(term.text)} " in f" {haystack} "
-        if found == term.negated:
-            return False
-    values = fields_of(document, pipeline)
-    return all(_holds(q, values.get(q.name)) != q.negated for q in query.qualifiers)
+@dataclass(frozen=True, slots=True)
+class _Value:
+    """A word or a quoted text, and where it begins."""
+
+    text: str
+    position: int
+    is_quoted: bool = False
 
 
-def fields_of(document: Document, pipeline: str = "") -> Mapping[str, Any]:
-    """Return what qualifiers compare, by name."""
-    return {
-        **document.attributes,
-        "type": document.type,
-        "by": document.author,
-        "score": document.score,
-        "time": document.time_ms,
-        "pipeline": pipeline,
-    }
+class _Parser:
+    """Reads a query from left to right."""
+
+    def __init__(self, text: str, vocabulary: Vocabulary, now_ms: int) -> None:
+        self._text = text
+        self._end = len(text.rstrip())
+        self._position = 0
+        self._vocabulary = vocabulary
+        self._now_ms = now_ms
+        self._parts = 0
+        self.warnings: list[str] = []
+
+    def whole(self) -> Part:
+        """Read everything. What holds no word, such as `&`, is left out; where nothing is left, nothing is meant."""
+        root = self._all_of(depth=0)
+        if self._position < self._end:
+            raise BadInput("this parenthesis closes none", position=self._position)
+        if root is None and self._end:
+            self.warnings.append(f"there is no word to search for in `{self._text.strip()}`")
+            return NOTHING
+        return root if root is not None else AllOf()
+
+    def _all_of(self, depth: int) -> Part | None:
+        parts: list[Part] = []
+        while self._next() not in ("", ")"):
+            either = self._any_of(depth)
+            parts += [] if either is None else [either]
+        return _joined(parts, AllOf)
+
+    def _any_of(self, depth: int) -> Part | None:
+        self._refuse_or()
+        choices = [self._part(depth)]
+        while self._is_word("OR"):
+            place = self._position
+            self._position += 2
+            if self._next() in ("", ")"):
+                raise BadInput('OR needs something on both sides; for the word write "or"', position=place)
+            self._refuse_or()
+            choices.append(self._part(depth))
+        return _joined([choice for choice in choices if choice is not None], AnyOf)
+
+    def _refuse_or(self) -> None:
+        if self._is_word("OR"):
+            raise BadInput('OR needs something on both sides; for the word write "or"', position=self._position)
+
+    def _part(self, depth: int) -> Part | None:
+        if self._is_word("AND"):
+            self._position += 3
+            return None
+        self._count()
+        is_negated = self._next() == "-"
+        self._position += is_negated
+        part = self._group(depth) if self._here() == "(" else self._text_or_qualifier()
+        return Not(part) if is_negated and part is not None else part
+
+    def _group(self, depth: int) -> Part | None:
+        opened = self._position
+        if depth >= DEPTH_MAX:
+            raise BadInput(f"parentheses stand more than {DEPTH_MAX} deep", position=opened)
+        self._position += 1
+        part = self._all_of(depth + 1)
+        if self._next() != ")":
+            raise BadInput("this parenthesis is opened and never closed; add a )", position=opened)
+        self._position += 1
+        return part
+
+    def _text_or_qualifier(self) -> Part | None:
+        match = _NAME.match(self._text, self._position)
+        name = match["name"].lower() if match is not None else ""
+        if match is None or name not in self._vocabulary:
+            self._doubt_name(match)
+            return _words(self._value())
+        self._position = match.end()
+        if name in TEXT_NAMES:
+            return _words(self._wanted(name), "title" if name == "title" else "text")
+        return self._qualifier(name)
+
+    def _doubt_name(self, match: re.Match[str] | None) -> None:
+        """Warn of what is probably a misspelled qualifier. `Rust: a language` is none, since no value follows."""
+        if match is None or match.end() >= self._end or self._text[match.end()].isspace():
+            return
+        near = self._vocabulary.nearest(match["name"].lower())
+        if near is not None:
+            self.warnings.append(
+                f'`{match[0]}` is no qualifier and was read as text; did you mean `{near}:`? Text can stand in "quotes"'
+            )
+
+    def _qualifier(self, name: str) -> Part:
+        operator = _OPERATOR.match(self._text, self._position)
+        self._position = operator.end() if operator is not None else self._position
+        value = self._wanted(name)
+        if name in THREAD_NAMES:
+            return InThread(value.text)
+        if name in MOMENTS:
+            return since_or_before(name, value.text, self._now_ms, value.position)
+        doubt = self._vocabulary.doubt(name, value.text if operator is None else None)
+        self.warnings += [] if doubt is None else [doubt]
+        if operator is not None:
+            return compared(name, operator[0], value.text, self._now_ms, value.position)
+        limits = _RANGE.fullmatch(value.text) if not value.is_quoted else None
+        bounded = between(name, limits["low"], limits["high"], self._now_ms, value.position) if limits else None
+        if bounded is not None:
+            return bounded
+        return compared(name, "=", value.text, self._now_ms, value.position)
+
+    def _wanted(self, name: str) -> _Value:
+        """Read the value of a qualifier."""
+        if self._here() == "(":
+            help_text = f"{name}: takes one value; write ({name}:this OR {name}:that)"
+            raise BadInput(help_text, position=self._position)
+        if self._here() in ("", ")") or self._here().isspace():
+            raise BadInput(f"{name}: needs a value, such as {name}:something", position=self._position - 1)
+        value = self._value()
+        if not value.text.strip():
+            raise BadInput(f"{name}: needs a value, such as {name}:something", position=value.position - 1)
+        return value
+
+    def _value(self) -> _Value:
+        """Read a quoted text, or a word with the parentheses that open and close inside it, as in `main()`."""
+        start = self._position
+        if self._here() == '"':
+            closing = self._text.find('"', start + 1)
+            if closing < 0:
+                raise BadInput('a quotation mark is opened and never closed; add the second "', position=start)
+            is_prefix = self._text.startswith("*", closing + 1)
+            self._position = closing + 1 + is_prefix
+            return _Value(self._text[start + 1 : closing] + "*" * is_prefix, start + 1, is_quoted=True)
+        opened = 0
+        while (letter := self._here()) and not letter.isspace() and letter != '"':
+            opened += (letter == "(") - (letter == ")")
+            if opened < 0:
+                break
+            self._position += 1
+        return _Value(self._text[start : self._position], start)
+
+    def _next(self) -> str:
+        """Step over space and return what stands there; empty at the end."""
+        while self._here().isspace():
+            self._position += 1
+        return self._here()
+
+    def _here(self) -> str:
+        return self._text[self._position] if self._position < self._end else ""
+
+    def _is_word(self, word: str) -> bool:
+        self._next()
+        behind = self._position + len(word)
+        return self._text.startswith(word, self._position) and (behind >= self._end or self._text[behind] in " \t\n()")
+
+    def _count(self) -> None:
+        self._parts += 1
+        if self._parts > PARTS_MAX:
+            raise BadInput(f"the query has more than {PARTS_MAX} parts", position=self._position)
 
 
-def _words(text: str) -> str:
-    return " ".join(words(text)).lower()
+def _joined(parts: list[Part], join: type[AllOf] | type[AnyOf]) -> Part | None:
+    if len(parts) < 2:
+        return parts[0] if parts else None
+    return join(tuple(parts))
 
 
-def _holds(qualifier: Qualifier, value: Any) -> bool:
-    if isinstance(value, (list, tuple)):
-        return any(_holds(qualifier, each) for each in value)
-    if value is None:
-        return False
-    if qualifier.operator == "=":
-        return str(value).lower() == str(qualifier.value).lower()
-    try:
-        number = (
-            float(value) if not isinstance(value, str) or not re.match(r"\d{4}-", value) else float(_time(value, 0))
-        )
-    except (ValueError, BadInput):
-        return False
-    wanted = float(qualifier.value)
-    return {">": number > wanted, ">=": number >= wanted, "<": number < wanted, "<=": number <= wanted}[
-        qualifier.operator
-    ]
+def _words(value: _Value, field: TextField = "") -> Words | None:
+    text = value.text.rstrip("*")
+    return Words(text, field, is_prefix=text != value.text) if tokens(text) else None

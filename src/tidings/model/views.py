@@ -1,12 +1,10 @@
-"""What operators see: answers of the desk, ready to be printed, drawn or encoded as JSON."""
+"""What operators see: the store's answers, ready to be printed, drawn or encoded as JSON."""
 
 from __future__ import annotations
 
 from typing import Any, Literal, NamedTuple
 
 import msgspec
-
-from tidings.model.item import Step
 
 
 class IntakeView(msgspec.Struct, frozen=True):
@@ -17,7 +15,7 @@ class IntakeView(msgspec.Struct, frozen=True):
     total: int
 
 
-class RunView(msgspec.Struct, frozen=True, kw_only=True):
+class RunView(msgspec.Struct, frozen=True):
     """One discovery run."""
 
     source: str
@@ -72,6 +70,8 @@ class PipelineView(msgspec.Struct, frozen=True, kw_only=True):
     """Of those, what the engine will still move by itself, by state."""
     queues: dict[str, int] = {}
     """What waits for each lane, parked or not, over all kinds: `ai` for summaries, `notify` for channels."""
+    phases: dict[str, int] = {}
+    """How many items wait for each phase their workflows declare, such as `summarize`."""
     due: int = 0
     leased: int = 0
     parked: int = 0
@@ -91,7 +91,7 @@ class PipelineView(msgspec.Struct, frozen=True, kw_only=True):
     budgets: list[BudgetView] = []
 
 
-class AlertView(msgspec.Struct, frozen=True, kw_only=True):
+class AlertView(msgspec.Struct, frozen=True):
     """An alert: about our own health, never an item."""
 
     name: str
@@ -106,6 +106,18 @@ class AlertView(msgspec.Struct, frozen=True, kw_only=True):
     cleared_at: int | None = None
 
 
+class FollowerView(msgspec.Struct, frozen=True, kw_only=True):
+    """What follows the stream of changes in one process: the search index, a mirror."""
+
+    name: str
+    process: str
+    behind: int = 0
+    """How many changes it has not followed yet."""
+    behind_seconds: float = 0.0
+    """How long ago the first of them was made."""
+    error: str | None = None
+
+
 class StatusView(msgspec.Struct, frozen=True):
     """Everything at a glance."""
 
@@ -113,6 +125,23 @@ class StatusView(msgspec.Struct, frozen=True):
     alerts: list[AlertView]
     at: int = 0
     paused: list[str] = []
+    followers: list[FollowerView] = []
+
+
+class MoveView(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """One move inside an attempt."""
+
+    transition: str
+    from_state: str
+    to_state: str
+    ms: float = 0.0
+    criterion: str | None = None
+    verdict: str | None = None
+    """What the criterion said: `yes`, or why not."""
+    note: str | None = None
+    cost_micros: int = 0
+    tokens: int = 0
+    model: str | None = None
 
 
 class StepView(msgspec.Struct, frozen=True, kw_only=True):
@@ -126,7 +155,7 @@ class StepView(msgspec.Struct, frozen=True, kw_only=True):
     ended: str
     error: str | None = None
     actor: str | None = None
-    steps: list[Step] = []
+    steps: list[MoveView] = []
     token: int = 0
 
 
@@ -189,7 +218,7 @@ class ItemView(msgspec.Struct, frozen=True, kw_only=True):
     """What happens next, in one sentence."""
 
 
-class DeadGroup(msgspec.Struct, frozen=True, kw_only=True):
+class DeadGroup(msgspec.Struct, frozen=True):
     """Dead letters that share a cause."""
 
     pipeline: str
@@ -215,7 +244,7 @@ class ChannelView(msgspec.Struct, frozen=True, kw_only=True):
     waiting: int = 0
 
 
-class Event(msgspec.Struct, frozen=True, kw_only=True):
+class Event(msgspec.Struct, frozen=True):
     """Something that happened, for the live stream."""
 
     id: int
@@ -236,7 +265,7 @@ class Point(msgspec.Struct, frozen=True):
     value: float
 
 
-class TokenView(msgspec.Struct, frozen=True, kw_only=True):
+class TokenView(msgspec.Struct, frozen=True):
     """An access token, without the token."""
 
     name: str

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,6 +19,13 @@ class Response:
     not_modified: bool = False
     """The stored copy is current; `body` holds it."""
     permanently_moved_to: str | None = None
+
+
+class ServerEvent(NamedTuple):
+    """One server-sent event."""
+
+    name: str
+    data: str
 
 
 @dataclass(frozen=True, slots=True)

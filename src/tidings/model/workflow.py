@@ -11,11 +11,14 @@ import msgspec
 
 from tidings.model.backoff import RetryPolicy
 from tidings.model.errors import Misconfigured
+from tidings.model.item import Lease
 from tidings.model.outcome import Outcome, Verdict
 
 PURE = "pure"
 """The lane of what never waits."""
 STEPS_MAX = 100
+LANE_PHASES = {"ai": "summarize", "notify": "announce"}
+"""What items wait for that wait for a lane, unless their workflow says otherwise."""
 ANY = "*"
 """As a transition's source: every state but its own target."""
 
@@ -49,7 +52,7 @@ class Work(msgspec.Struct):
     lost_leases: int = 0
     """How many leases ran out here since the last settle or revive; for a delivery each may have been a send."""
     state_since_ms: int = 0
-    """When the item came to its state, or was revived into it; 0 where nobody knows."""
+    """When the item came to its state, or was revived into it; 0 where that is unknown."""
 
 
 Processor = Callable[[Work], Outcome] | Callable[..., Awaitable[Outcome]]
@@ -117,10 +120,14 @@ class Workflow:
     """What was removed stays removed until its tombstone is forgotten, even if its source changes it meanwhile."""
     bounded_cycles: frozenset[str] = frozenset()
     """Names of automatic transitions that may close a cycle because their criterion bounds it."""
+    phases: Mapping[str, str] = field(default_factory=dict)
+    """What items in a state wait for, as alerts count it: `summarize`, `announce`. Other states: as their lane says."""
     following: Mapping[str, tuple[Transition, ...]] = field(init=False, repr=False, compare=False)
     """What the engine may perform when an item in a state is due."""
     fused: frozenset[str] = field(init=False, repr=False, compare=False)
     """The states in which an attempt goes on in memory."""
+    decode: Callable[[bytes], Any] = field(init=False, repr=False, compare=False)
+    """Reads a body."""
 
     def __post_init__(self) -> None:
         check(self)
@@ -132,8 +139,27 @@ class Workflow:
         following = {state: automatic[state] or scheduled[state] for state in self.states}
         object.__setattr__(self, "_automatic", automatic)
         object.__setattr__(self, "following", following)
+        object.__setattr__(self, "decode", msgspec.json.Decoder(self.body if self.body is not None else Any).decode)
         object.__setattr__(self, "_by_name", {t.name: t for t in self.transitions})
         object.__setattr__(self, "fused", frozenset(s for s in self.states if self.fuse and _is_fusable(automatic[s])))
+
+    def work(self, lease: Lease, *, deadline: float = float("inf")) -> Work:
+        """Return what criteria and processors see of a leased item; raise where its body cannot be read."""
+        return Work(
+            pipeline=lease.pipeline,
+            kind=lease.kind,
+            key=lease.key,
+            state=lease.state,
+            attempt=lease.attempts,
+            revision=lease.revision,
+            now_ms=lease.granted_at,
+            body=self.decode(lease.body),
+            accepted=self.decode(lease.accepted) if lease.accepted is not None else None,
+            deadline=deadline,
+            item_id=lease.id,
+            lost_leases=lease.lost_leases,
+            state_since_ms=lease.state_since,
+        )
 
     def automatic_from(self, state: str) -> tuple[Transition, ...]:
         """Return the automatic ways out of a state, in declared order."""
@@ -159,8 +185,13 @@ class Workflow:
         ways = self.next_from(state)
         return ways[0].lane if ways else None
 
+    def phase_of(self, state: str) -> str | None:
+        """Return what items in a state wait for, as alerts tell it, or None where that is of no interest."""
+        ways = self.automatic_from(state)
+        return self.phases.get(state, LANE_PHASES.get(ways[0].lane)) if ways else None
+
     @property
-    def runs_ahead(self) -> bool:
+    def begins_pure(self) -> bool:
         """Tell whether an item may be run before it is born: its life begins with steps that never wait."""
         return self.fuse and self.lane_of(self.start) == PURE
 
@@ -176,7 +207,7 @@ class Workflow:
         return now == state or now not in reached
 
     def gives_way(self, state: str, standing: str, *, is_accepted: bool) -> bool:
-        """Tell whether an item that nobody holds goes on with a newer copy at once.
+        """Tell whether an item without a lease goes on with a newer copy at once.
 
         Where the newest counts, always. Where copies take turns, once the current one has had its turn: it is
         accepted, or has come to an end of its own. One that will be tried again keeps its turn.
@@ -203,7 +234,7 @@ class Workflow:
 
 
 def _is_fusable(ways: tuple[Transition, ...]) -> bool:
-    return bool(ways) and all(t.is_pure and t.lane == PURE and t.prefetch is None for t in ways)
+    return bool(ways) and all(t.is_pure and t.lane == PURE for t in ways)
 
 
 def leaves(transition: Transition, state: str) -> bool:
@@ -227,7 +258,7 @@ def _check_names(workflow: Workflow) -> None:
     known = set(workflow.states)
     if len(known) != len(workflow.states):
         raise Misconfigured(f"{workflow.kind}: a state is declared twice")
-    named = {workflow.start, *workflow.terminal, *workflow.failures}
+    named = {workflow.start, *workflow.terminal, *workflow.failures, *workflow.phases}
     for transition in workflow.transitions:
         named |= {transition.target, *transition.sources} - {ANY}
     if unknown := sorted(named - known):

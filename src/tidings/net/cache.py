@@ -10,6 +10,7 @@ from typing import Protocol
 
 import msgspec
 
+from tidings.model.contracts import Ledger
 from tidings.model.web import Response
 
 _KEPT_HEADERS = ("content-type", "etag", "last-modified", "link")
@@ -25,6 +26,21 @@ class HttpCache(Protocol):
     async def put(self, key: str, value: bytes, ttl_seconds: int) -> None:
         """Keep a value for a time."""
         ...
+
+
+class LedgerCache:
+    """The cache in the store, shared by every process."""
+
+    def __init__(self, ledger: Ledger) -> None:
+        self._ledger = ledger
+
+    async def get(self, key: str) -> bytes | None:
+        """Return a value that has not expired."""
+        return await self._ledger.get("http", key)
+
+    async def put(self, key: str, value: bytes, ttl_seconds: int) -> None:
+        """Keep a value for a time."""
+        await self._ledger.put("http", key, value, ttl_seconds)
 
 
 class MemoryCache:

@@ -6,27 +6,29 @@ import asyncio
 import random
 import ssl
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from contextlib import AsyncExitStack
 from types import TracebackType
 from typing import Any
 
 import aiohttp
 from aiohttp.abc import AbstractResolver
+from yarl import URL
 
 from tidings.model.clock import Clock, SystemClock
 from tidings.model.errors import Misconfigured
-from tidings.model.web import Response
+from tidings.model.web import Response, ServerEvent
 from tidings.net.cache import HttpCache, MemoryCache
 from tidings.net.endpoints import Endpoints, endpoint_url, note_sent, prepared
+from tidings.net.event_stream import read_events
 from tidings.net.guard import Guard, GuardedResolver
 from tidings.net.hosts import Hosts
-from tidings.net.limits import Limits
-from tidings.net.multipart import Part
+from tidings.net.limits import FetchLimits
+from tidings.net.multipart import FormPart
 from tidings.net.pages import Pages
 from tidings.net.statuses import raise_for_status, retry_after_seconds
 
-__all__ = ["HttpCache", "Limits", "MemoryCache", "Part", "Web", "raise_for_status", "retry_after_seconds"]
+__all__ = ["FetchLimits", "FormPart", "HttpCache", "MemoryCache", "Web", "raise_for_status", "retry_after_seconds"]
 
 
 class Web:
@@ -45,7 +47,7 @@ class Web:
         obey_robots: bool = True,
         loopback_allowed: frozenset[tuple[str, int]] = frozenset(),
         max_connections: int = 100,
-        limits: Limits | None = None,
+        limits: FetchLimits | None = None,
         resolver: AbstractResolver | None = None,
         ssl_context: ssl.SSLContext | None = None,
     ) -> None:
@@ -58,13 +60,14 @@ class Web:
         self._robot = user_agent.partition("/")[0] if obey_robots else None
         self._guard = Guard(loopback_allowed)
         self._max_connections = max_connections
-        self._limits = limits or Limits()
+        self._limits = limits or FetchLimits()
         self._resolver = resolver
         self._ssl: ssl.SSLContext | bool = ssl_context or True
         self._origins = frozenset(endpoint_url(url).origin() for url in endpoints)
         self._open = AsyncExitStack()
         self._pages: Pages | None = None
         self._endpoints: Endpoints | None = None
+        self._streams: aiohttp.ClientSession | None = None
 
     async def __aenter__(self) -> Web:
         places = asyncio.Semaphore(self._max_connections)
@@ -89,6 +92,7 @@ class Web:
             clock=time.monotonic,
             now=lambda: self._clock.now_ms() / 1000,
         )
+        self._streams = await self._session(self._connector(resolver=resolver, force_close=True))
         self._endpoints = Endpoints(
             await self._session(self._connector(resolver=resolver)),
             await self._session(self._connector(resolver=resolver, force_close=True), note_sent()),
@@ -102,7 +106,7 @@ class Web:
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._pages = self._endpoints = None
+        self._pages = self._endpoints = self._streams = None
         await self._open.aclose()
 
     async def page(
@@ -130,7 +134,7 @@ class Web:
         headers: Mapping[str, str] | None = None,
         params: Mapping[str, str] | None = None,
         json: Any = None,
-        data: bytes | Sequence[Part] | None = None,
+        data: bytes | Sequence[FormPart] | None = None,
         timeout_seconds: float = 30,
         conditional: bool = False,
         follow_redirects: bool = False,
@@ -143,12 +147,9 @@ class Web:
         """
         if self._endpoints is None:
             raise RuntimeError("the web client is used outside its `async with` block")
-        address = endpoint_url(url)
-        if address.origin() not in self._origins:
-            raise Misconfigured(f"{address.host} is not a configured endpoint")
         request = prepared(
             method,
-            address,
+            self._trusted(url),
             headers=headers,
             params=params,
             json=json,
@@ -158,6 +159,18 @@ class Web:
             follow_redirects=follow_redirects,
         )
         return await self._endpoints.call(request, self._origins, retries)
+
+    def events(self, url: str, *, silence_seconds: float = 75) -> AsyncIterator[ServerEvent]:
+        """Yield the server-sent events of a configured endpoint; raise when the stream ends, breaks or falls silent."""
+        if self._streams is None:
+            raise RuntimeError("the web client is used outside its `async with` block")
+        return read_events(self._streams, self._trusted(url), silence_seconds=silence_seconds, limits=self._limits)
+
+    def _trusted(self, url: str) -> URL:
+        address = endpoint_url(url)
+        if address.origin() not in self._origins:
+            raise Misconfigured(f"{address.host} is not a configured endpoint")
+        return address
 
     def allow_endpoint(self, url: str) -> None:
         """Trust one exact origin (scheme, host and port) for `call`."""

@@ -19,8 +19,8 @@ from tidings.model.web import Response
 from tidings.net.bodies import ACCEPT_ENCODING, read_body
 from tidings.net.cache import HttpCache, Stored, decode, encode, stored_key, worth_storing
 from tidings.net.failures import FAILURES, call_failure
-from tidings.net.limits import Limits
-from tidings.net.multipart import Part, encode_parts
+from tidings.net.limits import FetchLimits
+from tidings.net.multipart import FormPart, encode_parts
 from tidings.net.pages import PERMANENT_REDIRECTS, REDIRECTS, plain_headers
 from tidings.net.statuses import retry_after_seconds
 
@@ -52,7 +52,7 @@ class Endpoints:
         *,
         places: asyncio.Semaphore,
         cache: HttpCache,
-        limits: Limits,
+        limits: FetchLimits,
         rng: random.Random,
     ) -> None:
         self._kept = kept
@@ -75,11 +75,11 @@ class Endpoints:
                 if last:
                     raise
             else:
-                asked = retry_after_seconds(response.headers) or 0.0
+                wish_seconds = retry_after_seconds(response.headers) or 0.0
                 again = response.status in _WORTH_ANOTHER_TRY and request.method in IDEMPOTENT
-                if last or not again or asked > self._limits.backoff_cap_seconds:
+                if last or not again or wish_seconds > self._limits.backoff_cap_seconds:
                     return response
-                wait = max(wait, asked)
+                wait = max(wait, wish_seconds)
             await asyncio.sleep(wait)
         raise AssertionError("unreachable: the last attempt returns or raises")
 
@@ -180,7 +180,7 @@ def prepared(
     headers: Mapping[str, str] | None,
     params: Mapping[str, str] | None,
     json: Any,
-    data: bytes | Sequence[Part] | None,
+    data: bytes | Sequence[FormPart] | None,
     timeout_seconds: float,
     conditional: bool,
     follow_redirects: bool,
@@ -221,10 +221,10 @@ def endpoint_url(text: str) -> URL:
 def _target(current: URL, location: str, origins: frozenset[URL]) -> URL:
     try:
         target = current.join(URL(location))
-        known = target.origin() in origins
+        is_configured = target.origin() in origins
     except ValueError:
         raise Misconfigured(f"{current.host} redirects to an unreadable address") from None
-    if not known:
+    if not is_configured:
         raise Misconfigured(f"{current.host} redirects to {target.host}, which is not configured; update its address")
     return target
 

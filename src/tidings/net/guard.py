@@ -17,7 +17,7 @@ from aiohttp.abc import AbstractResolver, ResolveResult
 from yarl import URL
 
 from tidings.model.errors import Misconfigured, Permanent
-from tidings.model.urls import URL_CHARS_MAX
+from tidings.model.urls import URL_CHARS_MAX, shown_url
 
 Address: TypeAlias = ipaddress.IPv4Address | ipaddress.IPv6Address
 AddressInfo: TypeAlias = tuple[int | socket.AddressFamily, int | socket.SocketKind, int, str, tuple[object, ...]]
@@ -200,12 +200,6 @@ class GuardedResolver(AbstractResolver):
     async def close(self) -> None:
         """Close the resolver behind."""
         await self._inner.close()
-
-
-def shown_url(text: str) -> str:
-    """Spell an address for messages: no query string, no credentials, no control characters, at most 200 characters."""
-    bare = re.split(r"[?#]", text, maxsplit=1)[0]
-    return ascii(re.sub(r"//[^/]*@", "//", bare)[:200])[1:-1]
 
 
 def _refused(text: str, why: str) -> Forbidden:

@@ -8,7 +8,7 @@ MIB = 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class FetchLimits:
     """Bounds of every request; the defaults are the promise, tests use shorter ones."""
 
     redirects: int = 5

@@ -10,7 +10,7 @@ _SAFE = re.compile(r"[^\x00-\x1f\x7f\"\\]+")
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class FormPart:
     """One field of a form."""
 
     name: str
@@ -19,7 +19,7 @@ class Part:
     filename: str | None = None
 
 
-def encode_parts(parts: Sequence[Part], boundary: str) -> bytes:
+def encode_parts(parts: Sequence[FormPart], boundary: str) -> bytes:
     """Write a form; names that could break out of their header are refused."""
     body = bytearray()
     for part in parts:

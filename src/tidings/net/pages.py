@@ -10,13 +10,14 @@ import aiohttp
 from yarl import URL
 
 from tidings.model.errors import Permanent
+from tidings.model.urls import shown_url
 from tidings.model.web import Response
 from tidings.net.bodies import ACCEPT_ENCODING, check_type, check_untyped, read_body
 from tidings.net.cache import HttpCache, Stored, decode, encode, stored_key, worth_storing
 from tidings.net.failures import FAILURES, cause, page_failure
-from tidings.net.guard import PUBLIC_PORTS, Guard, shown_url
+from tidings.net.guard import PUBLIC_PORTS, Guard
 from tidings.net.hosts import Hosts
-from tidings.net.limits import Limits
+from tidings.net.limits import FetchLimits
 from tidings.net.robots import Robots
 from tidings.net.statuses import raise_for_status, retry_after_seconds
 
@@ -58,7 +59,7 @@ class Pages:
         hosts: Hosts,
         places: asyncio.Semaphore,
         cache: HttpCache,
-        limits: Limits,
+        limits: FetchLimits,
         robot: str | None,
         clock: Callable[[], float],
         now: Callable[[], float],
@@ -183,7 +184,7 @@ class Pages:
 
 
 def _neighbor(url: URL) -> str:
-    """Name whom we are polite to: a host, or on loopback one of the stand-ins that share it."""
+    """Name the unit that per-host limits count: a host, or on loopback one of the stand-ins that share it."""
     return url.raw_host or "" if url.port in PUBLIC_PORTS else url.authority
 
 

@@ -11,11 +11,12 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from tidings.model.attempt import describe
 from tidings.model.contracts import Executor, Items
 from tidings.model.item import Lease
 from tidings.model.settlement import Settlement
 from tidings.model.workflow import Work
-from tidings.process.runner import DEADLINE_SHARE, describe
+from tidings.process.runner import DEADLINE_SHARE
 from tidings.watch.logs import Seldom, event
 
 GRANT_SECONDS = 60.0
@@ -57,6 +58,8 @@ class Holder:
         self.grant_seconds = min(grant_seconds, attempt_seconds)
         self._monotonic = monotonic
         self._holds: dict[int, _Hold] = {}
+        self.changes = 0
+        """Grows whenever something is held or given up."""
         self._has_failed = False
         self._seldom = Seldom()
 
@@ -67,6 +70,7 @@ class Holder:
 
     def take(self, leases: Sequence[Lease], asked_at: float) -> None:
         """Hold leases that were asked for at that time."""
+        self.changes += len(leases)
         for lease in leases:
             self._holds[lease.id] = _Hold(lease, asked_at, asked_at)
 
@@ -81,9 +85,11 @@ class Holder:
 
     def forget(self, closed: Sequence[Lease | Settlement]) -> None:
         """Hold these no longer."""
+        self.changes += len(closed)
         for each in closed:
-            # The next claim may have been answered already, with the same item in its next state.
-            if (hold := self._holds.get(each.id)) is not None and hold.lease.token == each.token:
+            # The item may be here again under a newer token: it was settled, was due at once, and the next claim
+            # brought it.
+            if (hold := self._holds.get(each.id)) is not None and hold.lease.token == each.right.token:
                 del self._holds[each.id]
 
     async def run(self) -> None:
@@ -104,8 +110,9 @@ class Holder:
         aging = self._aging(asked_at)
         if not aging:
             return
-        # Leases that ran out while they could not be renewed are taken up again where nobody has taken them.
-        renew = self._items.regain if self._has_failed else self._items.heartbeat
+        # After a failure some leases may have run out. `regain` takes them up again where the token still stands, which
+        # proves that no process has claimed or swept the item since; `renew` would report them as lost.
+        renew = self._items.regain if self._has_failed else self._items.renew
         tokens = [(hold.lease.id, hold.lease.token) for hold in aging]
         held = await self._executor.write(renew, tokens, self.grant_seconds)
         for hold in aging:
@@ -116,7 +123,7 @@ class Holder:
                 self._give_up(hold)
 
     def _aging(self, now: float) -> list[_Hold]:
-        """Return what to renew; an attempt that takes longer than any may is left to run out."""
+        """Return what to renew. An attempt that takes longer than `lease_seconds` is left to run out."""
         grant, most = self.grant_seconds, self._attempt_seconds
         old = [h for h in self._holds.values() if now - h.granted >= grant * JOIN_SHARE and now - h.began < most]
         return old if any(now - hold.granted >= grant * RENEW_SHARE for hold in old) else []

@@ -9,14 +9,18 @@ from collections.abc import Callable, Sequence
 
 import msgspec
 
+from tidings.model.attempt import describe
 from tidings.model.contracts import Executor, Items
 from tidings.model.errors import StoreUnavailable
+from tidings.model.item import Reserved
 from tidings.model.settlement import Settled, Settlement
-from tidings.process.runner import describe
+from tidings.process.tally import tell_merged
 from tidings.process.waker import Waker
 from tidings.watch.logs import Seldom, event
 
 BATCH = 100
+TURN_SECONDS = 0.002
+"""How soon to ask again whether the stretch of the log before ours is written, where several workers run stretches."""
 AGAIN_SECONDS = 1.0
 UNWRITABLE = "the outcome could not be written"
 
@@ -60,7 +64,7 @@ class Settler:
 
     def put(self, settlement: Settlement) -> None:
         """Leave an attempt to be settled together with others."""
-        self._unsettled[settlement.id, settlement.token] = settlement
+        self._unsettled[settlement.id, settlement.right.token] = settlement
         self._waiting.put_nowait(settlement)
 
     async def run(self) -> None:
@@ -76,7 +80,7 @@ class Settler:
             finally:
                 self._forget(batch)
                 for settlement in batch:
-                    self._unsettled.pop((settlement.id, settlement.token), None)
+                    self._unsettled.pop((settlement.id, settlement.right.token), None)
                     self._waiting.task_done()
 
     async def finish(self, seconds: float) -> None:
@@ -93,7 +97,9 @@ class Settler:
         while True:
             try:
                 settled = await self._executor.write(self._items.settle, batch)
-                break
+                if not settled.must_wait:
+                    break
+                await asyncio.sleep(TURN_SECONDS)
             except StoreUnavailable as error:
                 self._seldom.event("settling failed", error=str(error), waiting=len(batch))
                 if self._monotonic() > until:
@@ -102,22 +108,33 @@ class Settler:
                 batch = await self._regained(batch)
                 if not batch:
                     return
-            except Exception as error:  # noqa: BLE001  # one item must not fail its batch
+            except Exception as error:  # one item must not fail its batch
+                if isinstance(batch[0].right, Reserved):
+                    raise  # the worker gives the reservation back, and each item gets its own attempt
                 if len(batch) > 1:
                     await self.settle(batch[: len(batch) // 2])
                     await self.settle(batch[len(batch) // 2 :])
                     return
                 if batch[0].cause == UNWRITABLE:
-                    # Not even its burial can be written: the lease runs out, and the third loss buries it.
+                    # Not even the dead letter can be written: the lease runs out, and the third loss makes one without
+                    # this text.
                     self._seldom.event("outcome lost", item=batch[0].id, error=describe(error))
                     return
                 batch = [_unwritable(batch[0], error)]
         self._tell(batch, settled)
 
     def _tell(self, batch: list[Settlement], settled: Settled) -> None:
-        """Count what was closed, and wake whoever goes on with it."""
+        """Count what was closed, and wake the loops that go on with it."""
+        if isinstance(batch[0].right, Reserved):
+            # Stale here means that an earlier stretch brought the same key, or that this one was merged meanwhile: the
+            # finding is an item already. There was no lease to lose, so it is not counted as a stale attempt.
+            batch = [settlement for settlement in batch if settlement.id in settled.done]
+            if settled.stale:
+                event("run in vain", items=len(settled.stale))
         self._report(batch, settled.stale)
-        if settled.born:
+        if settled.merged.read:
+            tell_merged(batch[0].pipeline if batch else "", settled.merged)
+        if settled.born or settled.merged.read > len(settled.done):
             self._waker.wake_all()
         for lane in dict.fromkeys(s.lane for s in batch if s.lane is not None and s.delay_ms == 0):
             self._waker.wake(lane)
@@ -125,12 +142,13 @@ class Settler:
     async def _regained(self, batch: list[Settlement]) -> list[Settlement]:
         """Return what is still to be settled, and take its leases up again if they ran out while the store was away."""
         try:
-            closed = await self._executor.read(self._items.were_settled, [(s.id, s.token) for s in batch])
+            closed = await self._executor.read(self._items.were_settled, [(s.id, s.right.token) for s in batch])
             if done := [s for s in batch if s.id in closed]:
-                # How many children were born went down with the reply.
+                # The lost reply held how many children were new. Take all of them: the number only decides whether to
+                # wake loops.
                 self._tell(done, Settled(frozenset(closed), frozenset(), sum(len(s.children) for s in done)))
             batch = [s for s in batch if s.id not in closed]
-            await self._executor.write(self._items.regain, [(s.id, s.token) for s in batch], self._grant_seconds)
+            await self._executor.write(self._items.regain, [(s.id, s.right.token) for s in batch], self._grant_seconds)
         except StoreUnavailable:
             pass  # the next try fails as well, and is followed by another
         return batch
@@ -152,7 +170,7 @@ def _unwritable(settlement: Settlement, error: Exception) -> Settlement:
         body=None,
         accepts=False,
         presents=False,
-        presentation=None,
+        shown=None,
         links=None,
         children=(),
         steps=(),

@@ -80,7 +80,7 @@ class Sweeper:
         was done but could not be written is not done twice.
         """
         if self._was_away:
-            await self._executor.write(self._items.sweep, 0)  # fails while the store is away
+            await self._executor.write(self._items.sweep, 0)  # writes nothing, and raises while the store is away
             self._was_away, self._judges_from = False, self._monotonic() + self._patience_seconds
             event("holding back", reason="the store was away", seconds=self._patience_seconds)
         elif self._monotonic() >= self._judges_from:
@@ -117,11 +117,8 @@ class Sweeper:
         return total
 
     async def tidy(self) -> dict[str, int]:
-        """Remove what has had its time, and find whom everybody else has missed."""
+        """Apply retention."""
         tidied = await self._executor.write(self._tidy)
-        if woken := await self._executor.write(self._items.wake_missed):
-            event("woken", items=woken)
-            self._waker.wake_all()
         if tidied:
             event("tidied", **{what.replace(" ", "_").replace(":", "_"): count for what, count in tidied.items()})
         return tidied

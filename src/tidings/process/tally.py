@@ -6,16 +6,29 @@ import asyncio
 from collections import Counter
 from collections.abc import Callable
 
+from tidings.model.attempt import describe
 from tidings.model.contracts import Executor
-from tidings.model.item import Step
-from tidings.model.settlement import Settlement
-from tidings.process.runner import describe
+from tidings.model.settlement import Merged, Settlement
 from tidings.watch.logs import Seldom, event
 from tidings.watch.metrics import Metrics
 
 RECORD_SECONDS = 3.0
 MINUTE_MS = 60_000
 Record = Callable[[list[tuple[str, int, float]]], None]
+
+
+def tell_merged(pipeline: str, merged: Merged) -> None:
+    """Log what a stretch of the log became."""
+    if merged.read:
+        event(
+            "merged",
+            pipeline=pipeline,
+            merged=merged.read,
+            born=merged.born,
+            changed=merged.changed,
+            unchanged=merged.unchanged,
+            checkpoint=merged.checkpoint,
+        )
 
 
 class Tally:
@@ -54,8 +67,7 @@ class Tally:
     def observe(self, settlement: Settlement, seconds: float) -> None:
         """Note how long an attempt that could wait took."""
         if self._metrics is not None:
-            last = settlement.steps[-1] if settlement.steps else (settlement.state_before,)
-            name = last.transition if isinstance(last, Step) else last[0]
+            name = settlement.steps[-1].transition if settlement.steps else settlement.state_before
             self._metrics.attempts.labels(settlement.pipeline, name, settlement.ended).observe(seconds)
 
     async def run(self) -> None:

@@ -1,4 +1,4 @@
-"""The worker: claims what is due and makes attempts, while its merger and its settler go on beside it."""
+"""The worker: claims what is due, makes attempts and settles them; and does the same with findings in the log."""
 
 from __future__ import annotations
 
@@ -6,22 +6,23 @@ import asyncio
 import contextlib
 import time
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from tidings.model.contracts import Executor, Items, Kit, Merging
+from tidings.model.attempt import describe
+from tidings.model.contracts import Executor, Items, Kit, Log
 from tidings.model.errors import StoreUnavailable
 from tidings.model.item import Lease
+from tidings.model.pace import Pace
 from tidings.model.pipeline import Pipeline
 from tidings.model.settlement import Settlement
 from tidings.model.workflow import PURE
+from tidings.process.batches import BATCHES_IN_FLIGHT, Batches
 from tidings.process.holder import GRANT_SECONDS, Holder
-from tidings.process.merger import Merger
-from tidings.process.runner import Related, Runner, describe
+from tidings.process.runner import Runner
 from tidings.process.settler import Settler
-from tidings.process.tally import Record, Tally
+from tidings.process.tally import Record, Tally, tell_merged
 from tidings.process.waker import Waker
 from tidings.watch.logs import Seldom, event
 from tidings.watch.metrics import Metrics
@@ -31,9 +32,11 @@ GRACE_SECONDS = 18.0
 """How long attempts may go on once a process is told to stop. Within 25 s it must be gone, giving back included."""
 RELEASE_SECONDS = 2.0
 """What the store does not take back by then runs out by itself."""
-MERGE_BATCHES = 2
-"""What is merged at once: run ahead, an item is written once and not three times. Whoever appends waits that long."""
-BATCHES_IN_FLIGHT = 1
+LOG = "log"
+LOG_BATCHES = 2
+"""How many batches of the pure lane are claimed from the log at once. An append waits while they are written."""
+RESERVED_SECONDS_MAX = 15.0
+"""Short: while a reservation lasts, what comes after it in the log is not written."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +64,7 @@ class Worker:
         self,
         *,
         items: Items,
-        intake: Merging,
+        log: Log,
         runner: Runner,
         kit: Kit,
         executor: Executor,
@@ -79,7 +82,7 @@ class Worker:
         monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
         self._items = items
-        self._intake = intake
+        self._log = log
         self._runner = runner
         self._kit = kit
         self._executor = executor
@@ -111,40 +114,38 @@ class Worker:
             grant_seconds=self._holder.grant_seconds,
             monotonic=monotonic,
         )
-        self._settles = asyncio.Semaphore(1)
-        self._cpu = ThreadPoolExecutor(BATCHES_IN_FLIGHT, thread_name_prefix="pure")
-        pure = lanes.get(PURE, LANES[PURE])
-        self._merger = Merger(
-            intake=intake,
+        self._batches = Batches(
+            items=items,
+            log=log,
             runner=runner,
             executor=executor,
-            threads=self._cpu,
+            settler=self._settler,
+            holder=self._holder,
             waker=waker,
-            active=self._active_pipelines,
-            report=self._report_ahead,
-            batch=MERGE_BATCHES * pure.batch,
-            lease_seconds=lease_seconds,
-            runs_ahead=PURE in self._lanes and pure.rate_per_minute is None,
-            poll_seconds=poll_seconds,
+            reserved_seconds=min(lease_seconds, RESERVED_SECONDS_MAX),
             monotonic=monotonic,
         )
+        pure = lanes.get(PURE, LANES[PURE])
+        self._log_batch = LOG_BATCHES * pure.batch
+        self._reserves = PURE in self._lanes and pure.rate_per_minute is None
         self._seldom = Seldom()
         self._stop = asyncio.Event()
         self._active: tuple[str, ...] = tuple(pipelines)
         self._active_read = float("-inf")
         self._busy = 0
+        self._started = 0
 
     async def run(self, stop: asyncio.Event, grace_seconds: float = GRACE_SECONDS) -> None:
         """Work until `stop` is set; then finish or give back what is under way."""
         self._stop = stop
         loops = [asyncio.create_task(self._lane_loop(name)) for name in self._lanes]
-        merging = {asyncio.create_task(self._merger.run(stop))} if self._merges else set()
+        if self._merges:
+            loops.append(asyncio.create_task(self._log_loop()))
         side = [asyncio.create_task(loop()) for loop in (self._settler.run, self._holder.run, self._tally.run)]
         await stop.wait()
         until = self._monotonic() + grace_seconds
         self._waker.wake_all()
-        await self._end_within(grace_seconds, {*loops, *merging})
-        await self._merger.give_back()
+        await self._end_within(grace_seconds, set(loops))
         await self._drain(until)
         for task in side:
             task.cancel()
@@ -152,7 +153,7 @@ class Worker:
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(RELEASE_SECONDS):
                 await self._tally.write()
-        self._cpu.shutdown(wait=False, cancel_futures=True)
+        self._batches.close()
 
     async def until_idle(self, *, wait_for_due_seconds: float = 0.0, stop: asyncio.Event | None = None) -> None:
         """Work until nothing is due now (or within `wait_for_due_seconds`) or `stop` is set, then stop."""
@@ -175,21 +176,31 @@ class Worker:
             await asyncio.sleep(0.02)
 
     async def _is_idle(self, wait_for_due_seconds: float) -> bool:
+        """Tell whether nothing is under way and nothing is due.
+
+        The answers of the store come one after the other. An item that was leased while the store looked for what is
+        due may be settled and due in its next state before that answer is here: so nothing may have changed meanwhile.
+        """
         if self._is_busy or self._settler.is_busy:
             return False
+        changes = self._changes
         active = await self._active_pipelines()
         if self._merges:
             for name in active:
-                if await self._executor.read(self._intake.unmerged, name):
+                if await self._executor.read(self._log.unmerged, name):
                     return False
         due = await self._executor.read(self._due_in_ms, active)
         if due is not None and due <= wait_for_due_seconds * 1000:
             return False
-        return not self._is_busy
+        return not self._is_busy and self._changes == changes
+
+    @property
+    def _changes(self) -> tuple[int, int]:
+        return self._holder.changes, self._started
 
     @property
     def _is_busy(self) -> bool:
-        return bool(self._busy or self._merger.is_busy or not self._holder.is_empty)
+        return bool(self._busy or self._tasks or not self._holder.is_empty)
 
     def _due_in_ms(self, active: Sequence[str]) -> int | None:
         return self._items.next_due_ms(active, tuple(self._lanes))
@@ -205,7 +216,7 @@ class Worker:
     async def _lane_loop(self, name: str) -> None:
         lane = self._lanes[name]
         slots = asyncio.Semaphore(BATCHES_IN_FLIGHT if name == PURE else lane.concurrency)
-        pace = _Pace(lane.rate_per_minute, self._monotonic)
+        pace = Pace(lane.rate_per_minute, now=self._monotonic)
         while not self._stop.is_set():
             try:
                 started = await self._start_due(name, lane, slots, pace)
@@ -216,6 +227,49 @@ class Worker:
             if not started and not self._stop.is_set():
                 await self._waker.wait(name, await self._nap(name))
 
+    async def _log_loop(self) -> None:
+        """Turn findings into items: claim them from the log, run what can be run before its birth, settle."""
+        slots = asyncio.Semaphore(self._log.reservations_max)
+        while not self._stop.is_set():
+            started = 0
+            try:
+                for pipeline in await self._active_pipelines():
+                    started += await self._start_from_log(pipeline, slots)
+            except Exception as error:  # noqa: BLE001  # a loop outlives every surprise
+                self._seldom.event("merging failed", error=describe(error))
+                await asyncio.sleep(self._poll_seconds)
+                continue
+            if not started and not self._stop.is_set():
+                await self._waker.wait(LOG, self._poll_seconds)
+
+    async def _start_from_log(self, pipeline: str, slots: asyncio.Semaphore) -> int:
+        """Claim the next findings of a pipeline, and start those that may be run; return how many there were."""
+        if not await self._place(slots):
+            return 0
+        self._busy += 1
+        try:
+            merged, reservation = await self._executor.write(
+                self._log.claim_findings,
+                pipeline,
+                self._log_batch,
+                lease_seconds=self._batches.reserved_seconds,
+                may_reserve=self._reserves,
+            )
+            tell_merged(pipeline, merged)
+            if merged.read:
+                self._waker.wake_all()
+            if reservation is None:
+                slots.release()
+                return merged.read
+            self._tally.clock_ms = reservation.granted_at
+            self._spawn(self._batches.run_reserved(reservation, slots))
+            return merged.read + len(reservation.findings)
+        except BaseException:
+            slots.release()
+            raise
+        finally:
+            self._busy -= 1
+
     async def _nap(self, name: str) -> float:
         """Return how long to sleep: until the next item is due, or until it is time to look again."""
         try:
@@ -225,7 +279,7 @@ class Worker:
             return self._poll_seconds
         return self._poll_seconds if due is None else min(self._poll_seconds, max(0.005, due / 1000))
 
-    async def _start_due(self, name: str, lane: Lane, slots: asyncio.Semaphore, pace: _Pace) -> int:
+    async def _start_due(self, name: str, lane: Lane, slots: asyncio.Semaphore, pace: Pace) -> int:
         """Claim and start what is due; waiting lanes claim only as many as they can start at once."""
         started = 0
         active = await self._active_pipelines()
@@ -234,16 +288,16 @@ class Worker:
                 break
             room = lane.batch if name == PURE else 1 + _free(slots)
             try:
-                leases = await self._claim(pipeline, name, min(room, lane.batch, pace.allows()), lane.in_order)
+                leases = await self._claim(pipeline, name, min(room, lane.batch, pace.free()), lane.in_order)
             except BaseException:
                 slots.release()
                 raise
             started += len(leases)
-            pace.count(len(leases))
+            pace.take(len(leases))
             if not leases:
                 slots.release()
             elif name == PURE:
-                self._spawn(self._run_batch(leases, slots))
+                self._spawn(self._batches.run_leased(leases, slots))
             else:
                 for number, lease in enumerate(leases):
                     if number:
@@ -281,7 +335,7 @@ class Worker:
                 self._owner,
                 self._holder.grant_seconds,
                 in_order=in_order,
-                together=lane == PURE,
+                suspects_alone=lane == PURE,
             )
             self._holder.take(leases, asked_at)
             if leases:
@@ -293,6 +347,7 @@ class Worker:
         return leases
 
     def _spawn(self, work: Any) -> None:
+        self._started += 1
         task = asyncio.create_task(work)
         self._tasks.add(task)
         task.add_done_callback(self._ended)
@@ -300,43 +355,20 @@ class Worker:
     def _ended(self, task: asyncio.Task[None]) -> None:
         self._tasks.discard(task)
         if not task.cancelled() and (error := task.exception()) is not None:
-            # The leases run out and are swept: the items cost an attempt, the worker lives on.
+            # Nothing was settled, so the leases run out and are swept: that costs each item an attempt, not the worker
+            # its life.
             self._seldom.event("attempt lost", error=describe(error))
-
-    async def _run_batch(self, leases: list[Lease], slots: asyncio.Semaphore) -> None:
-        """Carry a batch through its pure transitions in a thread, and settle it as one."""
-        has_place = True
-        try:
-            related = await self._prefetch(leases)
-            loop = asyncio.get_running_loop()
-            settlements = await loop.run_in_executor(self._cpu, self._run_pure, leases, related)
-            async with self._settles:
-                # The next batch is claimed while this one is settled: on SQLite both share one COMMIT.
-                has_place = False
-                slots.release()
-                await self._settler.settle(settlements)
-        except asyncio.CancelledError:
-            raise  # the drain gives the leases back
-        except BaseException:
-            self._holder.forget(leases)
-            raise
-        else:
-            self._holder.forget(leases)
-        finally:
-            if has_place:
-                slots.release()
-
-    def _run_pure(self, leases: list[Lease], related: Mapping[int, Related]) -> list[Settlement]:
-        run, seconds = self._runner.run_pure, self._holder.grant_seconds
-        return [run(lease, seconds, related.get(lease.id)) for lease in leases]
 
     async def _run_one(self, lease: Lease, slots: asyncio.Semaphore) -> None:
         started = self._monotonic()
         try:
-            related = await self._prefetch([lease])
-            settlement = await self._runner.run_waiting(
-                lease, self._kit, self._lease_seconds, related.get(lease.id), partial(self._holder.begin, lease)
-            )
+            attempt = self._runner.begin(lease, self._lease_seconds)
+            if isinstance(attempt, Settlement):
+                settlement = attempt
+            else:
+                self._holder.begin(lease, attempt.work)
+                prefetch = partial(self._executor.read, self._items.prefetch, lease.pipeline)
+                settlement = await self._runner.run_waiting(attempt, self._kit, self._lease_seconds, prefetch)
             self._tally.observe(settlement, self._monotonic() - started)
             self._settler.put(settlement)
         except asyncio.CancelledError:
@@ -346,31 +378,6 @@ class Worker:
             raise
         finally:
             slots.release()
-
-    async def _prefetch(self, leases: list[Lease]) -> dict[int, Related]:
-        found: dict[int, Related] = {}
-        if not self._runner.has_prefetches:
-            return found
-        wanted: dict[str, dict[int, list[str]]] = {}
-        for lease in leases:
-            try:
-                asked = self._runner.prefetches(lease)
-            except Exception as error:  # noqa: BLE001  # the item's own attempt fails with it, and no other
-                found[lease.id] = error
-                continue
-            if asked:
-                wanted.setdefault(lease.pipeline, {})[lease.id] = asked
-        for pipeline, by_lease in wanted.items():
-            refs = sorted({name for names in by_lease.values() for name in names})
-            bodies = await self._executor.read(self._items.prefetch, pipeline, refs)
-            decoded = self._runner.decode_all(pipeline, bodies)
-            for item, names in by_lease.items():
-                found[item] = {name: decoded[name] for name in names if name in decoded}
-        return found
-
-    def _report_ahead(self, batch: list[Settlement], now_ms: int) -> None:
-        self._tally.clock_ms = now_ms
-        self._tally.report(batch)
 
     async def _end_within(self, seconds: float, tasks: set[asyncio.Task[None]]) -> None:
         if not tasks:
@@ -388,26 +395,7 @@ class Worker:
         # Its lease runs out, which is counted.
         self._holder.forget(self._settler.unsettled)
         await self._holder.give_back(RELEASE_SECONDS)
-
-
-class _Pace:
-    """At most so many starts a minute in this process."""
-
-    def __init__(self, per_minute: float | None, monotonic: Callable[[], float]) -> None:
-        self._per_minute = per_minute
-        self._monotonic = monotonic
-        self._starts: list[float] = []
-
-    def allows(self) -> int:
-        if self._per_minute is None:
-            return 1 << 30
-        now = self._monotonic()
-        self._starts = [at for at in self._starts if at > now - 60]
-        return int(self._per_minute - len(self._starts))
-
-    def count(self, started: int) -> None:
-        if self._per_minute is not None:
-            self._starts += [self._monotonic()] * started
+        await self._batches.give_back(RELEASE_SECONDS)
 
 
 def _free(slots: asyncio.Semaphore) -> int:

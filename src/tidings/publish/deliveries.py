@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Sequence
-from datetime import UTC, datetime
 from functools import lru_cache
 from hashlib import blake2b
 from typing import Any, Protocol, runtime_checkable
@@ -16,16 +15,15 @@ from typing import Any, Protocol, runtime_checkable
 import msgspec
 
 from tidings.model.backoff import RetryPolicy
-from tidings.model.clock import rfc3339
+from tidings.model.clock import read_time, rfc3339
 from tidings.model.item import Finding, fingerprint, ref
 from tidings.model.pipeline import Deliver, Pipeline
-from tidings.model.publication import Collection, Document, Filter, Notice, Presentation, Retention, Route
-from tidings.model.query import matches, parse
+from tidings.model.publication import DELIVERY, Collection, Document, Filter, Notice, Presentation, Retention, Route
+from tidings.model.query import Query, parse
+from tidings.model.query_match import matches
+from tidings.model.vocabulary import PLAIN, Vocabulary, vocabulary_of
 from tidings.model.workflow import Processor, Transition, Work, Workflow
 
-KIND = "delivery"
-ANNOUNCES = "announces"
-"""The relation between a delivery and the item it tells of."""
 DELIVERIES_DAYS = 90
 RETRY = RetryPolicy(attempts=5, base_seconds=20, cap_seconds=900)
 
@@ -61,7 +59,7 @@ class DeliveryCard(msgspec.Struct, frozen=True, kw_only=True):
 def delivery_workflow(send: Processor, retry: RetryPolicy = RETRY) -> Workflow:
     """Declare the life of a delivery."""
     return Workflow(
-        kind=KIND,
+        kind=DELIVERY,
         start="queued",
         states=("queued", "sent"),
         terminal=frozenset({"sent"}),
@@ -83,22 +81,27 @@ def delivery_workflow(send: Processor, retry: RetryPolicy = RETRY) -> Workflow:
 
 
 def deliveries_for(
-    pipeline: str, work: Work, notices: Sequence[Notice], routes: Sequence[Route]
+    pipeline: str, work: Work, notices: Sequence[Notice], routes: Sequence[Route], vocabulary: Vocabulary = PLAIN
 ) -> tuple[Finding, ...]:
     """Return the deliveries to be born with a publication: one per notice and channel whose route asks for it."""
     found: dict[str, Finding] = {}
     for number, notice in enumerate(notices):
         document = _document(notice)
         for route in routes:
-            if route.pipeline == pipeline and matches(_parsed(route.query), document, pipeline):
+            if route.pipeline == pipeline and matches(_parsed(route, vocabulary, work.now_ms), document, pipeline):
                 delivery = _delivery(pipeline, work, notice, number, route.channel)
                 found.setdefault(delivery.key, delivery)
     return tuple(found.values())
 
 
-def delivering(routes: Sequence[Route]) -> Deliver:
-    """Return what makes deliveries by some routes."""
-    return lambda work, notices: deliveries_for(work.pipeline, work, notices, routes)
+def delivering(routes: Sequence[Route], pipelines: Sequence[Pipeline] = ()) -> Deliver:
+    """Return what makes deliveries by some routes, whose queries ask for what the pipelines declare."""
+    vocabularies = {pipeline.name: vocabulary_of(pipelines, within=pipeline.name) for pipeline in pipelines}
+
+    def deliver(work: Work, notices: tuple[Notice, ...]) -> tuple[Finding, ...]:
+        return deliveries_for(work.pipeline, work, notices, routes, vocabularies.get(work.pipeline, PLAIN))
+
+    return deliver
 
 
 @runtime_checkable
@@ -116,10 +119,10 @@ def with_deliveries(pipeline: Pipeline, send: Processor) -> Pipeline:
     processor = send.trying(retry) if isinstance(send, Sends) else send
     return dataclasses.replace(
         pipeline,
-        workflows={**pipeline.workflows, KIND: delivery_workflow(processor, retry)},
+        workflows={**pipeline.workflows, DELIVERY: delivery_workflow(processor, retry)},
         collections=(*pipeline.collections, DELIVERIES),
-        presenters={**pipeline.presenters, KIND: present_delivery},
-        retention=(*pipeline.retention, Retention(KIND, days=DELIVERIES_DAYS, forget_days=DELIVERIES_DAYS)),
+        presenters={**pipeline.presenters, DELIVERY: present_delivery},
+        retention=(*pipeline.retention, Retention(DELIVERY, days=DELIVERIES_DAYS, forget_days=DELIVERIES_DAYS)),
     )
 
 
@@ -141,8 +144,8 @@ def present_delivery(key: str, body: Delivery) -> Presentation:  # noqa: ARG001 
 
 DELIVERIES = Collection(
     name="deliveries",
-    singular="delivery",
-    kind=KIND,
+    singular=DELIVERY,
+    kind=DELIVERY,
     card=DeliveryCard,
     title="Deliveries",
     filters=(
@@ -164,7 +167,7 @@ def _delivery(pipeline: str, work: Work, notice: Notice, number: int, channel: s
         notice=notice,
         queued_at=work.now_ms,
     )
-    return Finding(pipeline, KIND, key, fingerprint(key), msgspec.json.encode(body))
+    return Finding(pipeline, DELIVERY, key, fingerprint(key), msgspec.json.encode(body))
 
 
 def short_id(pipeline: str, key: str) -> str:
@@ -174,25 +177,29 @@ def short_id(pipeline: str, key: str) -> str:
 
 def _document(notice: Notice) -> Document:
     """See a notice the way the search index sees an item, so that routes and searches mean the same."""
-    known: dict[str, Any] = notice.attributes
+    attributes: dict[str, Any] = notice.attributes
     return Document(
         title=notice.title,
         text=notice.text,
-        author=known.get("by"),
-        type=known.get("type"),
-        score=known.get("score"),
+        author=attributes.get("by"),
+        type=attributes.get("type"),
+        score=attributes.get("score"),
         time_ms=_milliseconds(notice.time),
         url=notice.url,
-        attributes=known,
+        attributes=attributes,
+        language=notice.language,
     )
 
 
 def _milliseconds(moment: str | None) -> int:
-    try:
-        parsed = datetime.fromisoformat(moment or "")
-    except ValueError:
-        return 0
-    return round((parsed if parsed.tzinfo else parsed.replace(tzinfo=UTC)).timestamp() * 1000)
+    return read_time(moment) or 0
 
 
-_parsed = lru_cache(maxsize=256)(parse)
+def _parsed(route: Route, vocabulary: Vocabulary, now_ms: int) -> Query:
+    """Parse a route's query, once a minute: `after:7d` moves on with the time."""
+    return _parsed_at(route.query, vocabulary, now_ms - now_ms % 60_000)
+
+
+@lru_cache(maxsize=256)
+def _parsed_at(query: str, vocabulary: Vocabulary, now_ms: int) -> Query:
+    return parse(query, vocabulary, now_ms=now_ms)

@@ -124,7 +124,7 @@ class Sender:
             ) from None
 
     async def _send(self, work: Work, channel: Channel, permit: Permit) -> Outcome:
-        """Send with the place held. Whoever leaves says when the next may enter, which keeps the channel's order."""
+        """Send while the channel's one place is held. On leaving, say when the next may enter: that keeps the order."""
         turn = _Turn()
         try:
             return await self._take(turn, work, channel)
@@ -149,9 +149,9 @@ class Sender:
             return Postpone(work.now_ms, "the lease was nearly over; nothing was sent")
         try:
             receipt = await channel.notifier.send(work.body.notice, work.body.id)
-        except SlowDown as asked:
-            turn.ended, turn.not_before_ms = "slowed", _wait_ms(asked)
-            return Postpone(work.now_ms + turn.not_before_ms, str(asked))
+        except SlowDown as request:
+            turn.ended, turn.not_before_ms = "slowed", _wait_ms(request)
+            return Postpone(work.now_ms + turn.not_before_ms, str(request))
         except Misconfigured as problem:
             turn.ended = "refused"
             await self.pause_channel(channel.name, str(problem))
@@ -168,11 +168,8 @@ class Sender:
         return _sent(work, receipt)
 
     def _backoff_ms(self, attempt: int) -> int:
-        """Return the longest wait before the next try: until then nothing may overtake this delivery."""
-        if attempt >= self.retry.attempts:
-            return 0
-        wait = min(self.retry.cap_seconds, self.retry.base_seconds * 2.0 ** (attempt - 1))
-        return math.ceil(wait * (1 + self.retry.jitter) * 1000)
+        """Return the longest wait before the next try: until then no later delivery may overtake this one."""
+        return 0 if self.retry.is_used_up(attempt, 0) else self.retry.delay_ms_max(attempt)
 
 
 def _sent(work: Work, receipt: Receipt) -> Advance:
@@ -195,6 +192,6 @@ def _paused_until(work: Work) -> int:
     return work.now_ms + min(max(PAUSED_WAIT_MS, waited_ms // 2), PAUSED_WAIT_MS_MAX)
 
 
-def _wait_ms(asked: SlowDown) -> int:
-    seconds = WAIT_SECONDS_UNSTATED if asked.retry_after_seconds is None else asked.retry_after_seconds
+def _wait_ms(request: SlowDown) -> int:
+    seconds = WAIT_SECONDS_UNSTATED if request.retry_after_seconds is None else request.retry_after_seconds
     return math.ceil(min(seconds, RETRY_AFTER_SECONDS_MAX) * 1000)

@@ -10,13 +10,13 @@ import msgspec
 from starlette.responses import JSONResponse, Response
 
 from tidings.model.answers import IssueFacts, RepoFacts
-from tidings.process import enrich_local
+from tidings.process.enrich import local
 
 CREATED: Final = 1_700_000_000
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class AiRequest:
     """One request as the stand-in understands it."""
 
     question: str
@@ -25,36 +25,36 @@ class Asked:
     body: Mapping[str, Any]
 
 
-def answer_locally(asked: Asked) -> dict[str, Any]:
+def answer_locally(asked: AiRequest) -> dict[str, Any]:
     """Answer well, the same bytes every time."""
     answer: msgspec.Struct
     if asked.question == "summarize_repo":
-        answer = enrich_local.summarize_repo(msgspec.json.decode(asked.data.encode(), type=RepoFacts))
+        answer = local.summarize_repo(msgspec.json.decode(asked.data.encode(), type=RepoFacts))
     elif asked.question == "analyze_issue":
-        answer = enrich_local.analyze_issue(msgspec.json.decode(asked.data.encode(), type=IssueFacts))
+        answer = local.analyze_issue(msgspec.json.decode(asked.data.encode(), type=IssueFacts))
     else:
         title, text = _title_and_text(asked.data)
         answer = (
-            enrich_local.judge_sentiment(text, title)
+            local.judge_sentiment(text, title)
             if asked.question == "judge_sentiment"
-            else enrich_local.summarize(text, title, asked.words_max)
+            else local.summarize(text, title, asked.words_max)
         )
     plain: dict[str, Any] = msgspec.to_builtins(answer)
     return plain
 
 
 def completion(
-    asked: Asked, content: object, *, finish_reason: str = "stop", counts_tokens: bool = True, **message: Any
+    asked: AiRequest, content: object, *, finish_reason: str = "stop", counts_tokens: bool = True, **message: Any
 ) -> Response:
     """Write a chat completion in OpenAI's shape; an object is written as JSON text."""
     text = content if isinstance(content, str) or content is None else msgspec.json.encode(content).decode()
-    said = {"role": "assistant", "content": text, "refusal": None, "annotations": [], **message}
+    reply = {"role": "assistant", "content": text, "refusal": None, "annotations": [], **message}
     body: dict[str, Any] = {
         "id": "chatcmpl-sample",
         "object": "chat.completion",
         "created": CREATED,
         "model": asked.body["model"],
-        "choices": [{"index": 0, "finish_reason": finish_reason, "logprobs": None, "message": said}],
+        "choices": [{"index": 0, "finish_reason": finish_reason, "logprobs": None, "message": reply}],
     }
     if counts_tokens:
         sent = sum(len(str(m["content"])) for m in asked.body["messages"]) // 4

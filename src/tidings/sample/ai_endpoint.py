@@ -18,8 +18,8 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from tidings.process.enrich_endpoint.questions import QUESTIONS
-from tidings.sample.ai_answers import Asked, answer_locally, completion, error
+from tidings.process.enrich.endpoint.questions import QUESTIONS
+from tidings.sample.ai_answers import AiRequest, answer_locally, completion, error
 from tidings.sample.ai_faults import FAULTS
 from tidings.sample.obedience import obey
 
@@ -49,7 +49,7 @@ class AiEndpoint:
         self.faults.extend(_known(names))
 
     def script_about(self, words: str, *names: str) -> None:
-        """Queue faults for the next requests about something, whoever else asks in between."""
+        """Queue faults for the next requests about something, whatever else is asked in between."""
         self.faults_about.setdefault(words, deque()).extend(_known(names))
 
     async def complete(self, request: Request) -> Response:
@@ -68,7 +68,7 @@ class AiEndpoint:
             return obedient(asked, self.keys[-1])
         return completion(asked, answer_locally(asked), counts_tokens=self.counts_tokens)
 
-    def _next_fault(self, asked: Asked) -> str:
+    def _next_fault(self, asked: AiRequest) -> str:
         for words, queued in self.faults_about.items():
             if queued and words in asked.data:
                 return queued.popleft()
@@ -101,13 +101,13 @@ def _known(names: tuple[str, ...]) -> tuple[str, ...]:
     return names
 
 
-def read_request(body: Mapping[str, Any]) -> Asked:
+def read_request(body: Mapping[str, Any]) -> AiRequest:
     """Find which question is asked, by its prompt, and the data between the boundaries."""
     system = next((m["content"] for m in body["messages"] if m["role"] == "system"), "")
     user = next((m["content"] for m in body["messages"] if m["role"] == "user"), "")
     block = BLOCK.search(user)
     words = WORDS.search(user.partition("\n")[0])
-    return Asked(
+    return AiRequest(
         question=next((question.name for question in QUESTIONS if question.prompt == system), "summarize"),
         data=block["data"] if block else user,
         words_max=int(words[1]) if words else 80,
@@ -115,7 +115,7 @@ def read_request(body: Mapping[str, Any]) -> Asked:
     )
 
 
-def obedient(asked: Asked, key: str) -> Response:
+def obedient(asked: AiRequest, key: str) -> Response:
     """Let the data give the orders."""
     orders = obey(asked.data, answer_locally(asked), secret=key, prompt=str(asked.body["messages"][0]["content"]))
     return completion(asked, orders.content, finish_reason=orders.finish_reason, **orders.message)

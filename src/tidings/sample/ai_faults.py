@@ -8,33 +8,33 @@ from typing import Final
 import msgspec
 from starlette.responses import JSONResponse, Response
 
-from tidings.sample.ai_answers import Asked, answer_locally, cloudflare_error, completion, error
+from tidings.sample.ai_answers import AiRequest, answer_locally, cloudflare_error, completion, error
 
 LONG_FIELD_CHARS: Final = 1_000_000
 
-Fault = Callable[[Asked], Response]
+Fault = Callable[[AiRequest], Response]
 
 
-def _cut(asked: Asked) -> Response:
+def _cut(asked: AiRequest) -> Response:
     whole = _written(asked)
     return completion(asked, whole[: len(whole) // 2], finish_reason="length")
 
 
-def _as_object(asked: Asked) -> Response:
+def _as_object(asked: AiRequest) -> Response:
     return _with_content(asked, answer_locally(asked))
 
 
-def _as_parts(asked: Asked) -> Response:
+def _as_parts(asked: AiRequest) -> Response:
     return _with_content(asked, [{"type": "text", "text": _written(asked)}])
 
 
-def _with_content(asked: Asked, content: object) -> Response:
+def _with_content(asked: AiRequest, content: object) -> Response:
     body = msgspec.json.decode(completion(asked, "").body)
     body["choices"][0]["message"]["content"] = content
     return JSONResponse(body)
 
 
-def _written(asked: Asked) -> str:
+def _written(asked: AiRequest) -> str:
     return msgspec.json.encode(answer_locally(asked)).decode()
 
 

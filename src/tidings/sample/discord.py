@@ -24,10 +24,10 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from tidings.sample.discord_forms import Blocked, Refusal, check_message
 from tidings.sample.discord_page import channel_page
-from tidings.sample.discord_rates import Rates
+from tidings.sample.discord_rates import DiscordRates
 
 FaultName = Literal[
-    "429", "global_429", "html_429", "500", "502", "store_then_502", "store_then_hang", "store_then_reset",
+    "429", "global_429", "html_429", "html_403", "500", "502", "store_then_502", "store_then_hang", "store_then_reset",
     "store_then_cut", "reset", "hang", "401", "403", "404",
 ]  # fmt: skip
 """`store_then_…` keeps the message before it misbehaves: the caller cannot know."""
@@ -56,7 +56,7 @@ class DiscordStandIn:
         channel: dict[str, Any] | None = None,
         token: str = "stand-in-token_" + "x" * 50,
         now: Callable[[], float] = time.time,
-        rates: Rates | None = None,
+        rates: DiscordRates | None = None,
         hang_seconds: float = 60.0,
     ) -> None:
         self.channel = {**_CHANNEL, **(channel or {})}
@@ -69,7 +69,7 @@ class DiscordStandIn:
         """Words, and how many more messages with them a filter stops."""
         self._token = token
         self._now = now
-        self.rates = rates or Rates()
+        self.rates = rates or DiscordRates()
         self._hang_seconds = hang_seconds
         self._read = asyncio.Event()
         self._ids = itertools.count(1_200_000_000_000_000_001)
@@ -239,10 +239,11 @@ class DiscordStandIn:
             return None
         if fault == "cut":
             return Response(b'{"id": "12000', headers={"Content-Type": "application/json"})
-        if fault == "html_429":
+        if fault in ("html_429", "html_403"):
             page = "<html><title>Access denied | discord.com used Cloudflare to restrict access</title></html>"
-            self.refused.append((429, page))
-            return HTMLResponse(page, status_code=429, headers={"Retry-After": "3"})
+            status = int(fault.removeprefix("html_"))
+            self.refused.append((status, page))
+            return HTMLResponse(page, status_code=status, headers={"Retry-After": "3"})
         if fault in ("429", "global_429"):
             return self._limited(RETRY_AFTER_SECONDS, scope="global" if fault == "global_429" else "user")
         if fault in _REFUSALS:

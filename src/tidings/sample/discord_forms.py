@@ -13,7 +13,6 @@ TOTAL_MAX = 6000
 FIELDS_MAX = 25
 URL_MAX = 2048
 TEXTS = {"title": 256, "description": 4096}
-URLS = ("url",)
 _URL = re.compile(r"https?://[A-Za-z0-9._-]+(?::\d{1,5})?(?:[/?#][\x21-\x7e]*)?")
 
 

@@ -9,7 +9,7 @@ BUCKET = "c0ffee5e1f1e5caffe"
 
 
 @dataclass(slots=True)
-class Rates:
+class DiscordRates:
     """The limits of one webhook and its channel, by their clock."""
 
     per_webhook: int = 5

@@ -20,7 +20,7 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, JSONResponse, Response
 from starlette.routing import Route
 
-from tidings.sample.eu_portal_data import API_VERSION, OPPORTUNITIES, SCREEN, Change, Record, load
+from tidings.sample.eu_portal_data import API_VERSION, OPPORTUNITIES, SCREEN, PortalChange, Record, load
 from tidings.sample.serving import Faults
 
 ROWS_PER_PAGE_MAX = 100
@@ -34,7 +34,7 @@ class EuPortal:
     results: dict[str, Record] = field(default_factory=dict)
     arrivals: dict[str, float] = field(default_factory=dict)
     """When a result appears; at once where nothing is said."""
-    changes: list[Change] = field(default_factory=list)
+    changes: list[PortalChange] = field(default_factory=list)
     disorder: float = 0.0
     """How far a result may stray from its place between two requests, in places."""
     names: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
@@ -93,12 +93,12 @@ class EuPortal:
         return [row for reference, row in self.results.items() if self.arrivals.get(reference, 0) <= now]
 
     async def _search(self, request: Request) -> Response:
-        asked, refusal = await self._asked(request)
+        form, refusal = await self._asked(request)
         if refusal is not None:
             return refusal
         size = min(int(request.query_params.get("pageSize", "10")), ROWS_PER_PAGE_MAX)
         page = max(1, int(request.query_params.get("pageNumber", "1")))
-        rows = self._ordered(self._matching(asked), asked.get("sort"))[:WINDOW_ROWS]
+        rows = self._ordered(self._matching(form), form.get("sort"))[:WINDOW_ROWS]
         return JSONResponse(
             {
                 "apiVersion": API_VERSION,
@@ -107,17 +107,17 @@ class EuPortal:
                 "totalResults": len(rows),
                 "pageNumber": page,
                 "pageSize": size,
-                "sort": _sort_name(asked.get("sort")),
+                "sort": _sort_name(form.get("sort")),
                 "results": rows[(page - 1) * size : page * size],
                 "warnings": [],
             }
         )
 
     async def _facet(self, request: Request) -> Response:
-        asked, refusal = await self._asked(request)
+        form, refusal = await self._asked(request)
         if refusal is not None:
             return refusal
-        rows = self._matching(asked)
+        rows = self._matching(form)
         facets = []
         for name in ("frameworkProgramme", "status", "type"):
             counts: dict[str, int] = {}
@@ -137,18 +137,18 @@ class EuPortal:
         if request.query_params.get("apiKey") != "SEDIA":
             return {}, JSONResponse({"message": "Unauthorized"}, status_code=401)
         content_type = request.headers.get("content-type", "")
-        asked = _form(await request.body(), content_type) if content_type.startswith("multipart/form-data") else {}
-        self.searches.append(asked)
-        wrong = any("prefix" in clause for clause in _clauses(asked)) or asked.get("query") == "unreadable"
+        form = _form(await request.body(), content_type) if content_type.startswith("multipart/form-data") else {}
+        self.searches.append(form)
+        wrong = any("prefix" in clause for clause in _clauses(form)) or form.get("query") == "unreadable"
         if wrong:
             body = {"apiVersion": API_VERSION, "status": 400, "message": "Invalid query"}
             return {}, JSONResponse(body, status_code=400)
-        return asked, None
+        return form, None
 
-    def _matching(self, asked: dict[str, Any]) -> list[Record]:
-        languages = asked.get("languages")
+    def _matching(self, form: dict[str, Any]) -> list[Record]:
+        languages = form.get("languages")
         rows = [row for row in self.listed() if not languages or _language(row) in languages]
-        for clause in _clauses(asked):
+        for clause in _clauses(form):
             wanted = {**clause.get("terms", {}), **{name: [value] for name, value in clause.get("term", {}).items()}}
             for name, values in wanted.items():
                 rows = [row for row in rows if set(row["metadata"].get(name, [])) & {str(value) for value in values}]
@@ -196,8 +196,8 @@ class EuPortal:
         return HTMLResponse("<!DOCTYPE html><title>Not found</title>", status_code=404)
 
 
-def _clauses(asked: dict[str, Any]) -> list[dict[str, Any]]:
-    query = asked.get("query")
+def _clauses(form: dict[str, Any]) -> list[dict[str, Any]]:
+    query = form.get("query")
     must = query.get("bool", {}).get("must", []) if isinstance(query, dict) else []
     return [clause for clause in must if isinstance(clause, dict)]
 
@@ -205,17 +205,17 @@ def _clauses(asked: dict[str, Any]) -> list[dict[str, Any]]:
 def _form(body: bytes, content_type: str) -> dict[str, Any]:
     """Read the parts that say they are JSON; others are ignored, as the service does."""
     message = BytesParser().parsebytes(b"Content-Type: " + content_type.encode("latin-1") + b"\r\n\r\n" + body)
-    asked: dict[str, Any] = {}
+    form: dict[str, Any] = {}
     for part in message.walk():
         name = part.get_param("name", header="content-disposition")
         content = part.get_payload(decode=True)
         if not isinstance(name, str) or part.get_content_type() != "application/json" or not isinstance(content, bytes):
             continue
         try:
-            asked[name] = json.loads(content)
+            form[name] = json.loads(content)
         except ValueError:
-            asked[name] = "unreadable"
-    return asked
+            form[name] = "unreadable"
+    return form
 
 
 def _language(row: Record) -> str:

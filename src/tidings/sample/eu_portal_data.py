@@ -15,7 +15,7 @@ SCREEN = f"https://ec.europa.eu{OPPORTUNITIES}/portal/screen/opportunities"
 
 
 @dataclass(slots=True)
-class Change:
+class PortalChange:
     """Metadata that takes new values at a moment."""
 
     reference: str
@@ -23,7 +23,7 @@ class Change:
     metadata: dict[str, list[str]]
 
 
-def load(start: float) -> tuple[list[Record], dict[str, float], list[Change]]:
+def load(start: float) -> tuple[list[Record], dict[str, float], list[PortalChange]]:
     """Return the results, when each appears, and what changes when; days count from `start`."""
     data = files("tidings.sample").joinpath("data/eu_funding")
     rows = [json.loads(line) for line in data.joinpath("opportunities.jsonl").read_text("utf-8").splitlines()]
@@ -107,7 +107,7 @@ def _budget(row: Record, *, is_cascade: bool) -> dict[str, str]:
     return {"budgetOverview": json.dumps({"budgetYearsColumns": ["1"], "budgetTopicActionMap": {"1": [line]}})}
 
 
-def _change(move: Record, start: float, hour: str) -> Change:
+def _change(move: Record, start: float, hour: str) -> PortalChange:
     known: dict[str, list[str]] = {}
     if "deadline_days" in move:
         known["deadlineDate"] = _deadlines(start, move["deadline_days"], hour)
@@ -115,7 +115,7 @@ def _change(move: Record, start: float, hour: str) -> Change:
         known["status"] = [move["status"]]
     if "opening_days" in move:
         known["startDate"] = [_day(start, move["opening_days"])]
-    return Change(move["reference"], start + move["arrives_after_seconds"], known)
+    return PortalChange(move["reference"], start + move["arrives_after_seconds"], known)
 
 
 def _deadlines(start: float, days: list[int], hour: str) -> list[str]:

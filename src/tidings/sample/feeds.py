@@ -53,7 +53,7 @@ class SampleFeed:
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class FeedRequest:
     """One request as it was received and answered."""
 
     path: str
@@ -61,7 +61,7 @@ class Asked:
     conditional: bool
 
 
-class Feeds:
+class FeedSites:
     """The websites, and the application that serves them all."""
 
     def __init__(self, feeds: Iterable[SampleFeed], *, now_ms: Callable[[], int]) -> None:
@@ -74,11 +74,11 @@ class Feeds:
         self.instead: dict[str, tuple[str, bytes]] = {}
         """Path -> media type and body served in place of the real thing."""
         self.robots = ""
-        self.asked: list[Asked] = []
+        self.asked: list[FeedRequest] = []
         self.app = Starlette(routes=[Route("/{path:path}", self._serve)])
 
     @classmethod
-    def from_package(cls, now_ms: Callable[[], int]) -> Feeds:
+    def from_package(cls, now_ms: Callable[[], int]) -> FeedSites:
         """Serve the sample world that ships; ages count from now."""
         folder = files("tidings.sample") / "data" / "feeds"
         entries = [json.loads(line) for line in (folder / "entries.jsonl").read_text("utf-8").splitlines()]
@@ -101,7 +101,7 @@ class Feeds:
             headers["etag"] = f'"{sha256(body).hexdigest()[:20]}"'
             if request.headers.get("if-none-match") == headers["etag"]:
                 status, body = 304, b""
-        self.asked.append(Asked(path, status, "if-none-match" in request.headers))
+        self.asked.append(FeedRequest(path, status, "if-none-match" in request.headers))
         return Response(body, status, headers=headers, media_type=media_type)
 
     def _answer(self, path: str, base: str) -> tuple[int, str, bytes, dict[str, str]]:

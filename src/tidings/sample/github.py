@@ -24,17 +24,16 @@ DOCUMENTATION = "https://docs.github.com/rest"
 
 
 @dataclass(frozen=True, slots=True)
-class Call:
+class GitHubCall:
     """One request as it was received and answered."""
 
     path: str
     status: int
     conditional: bool
-    authorized: bool
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class PathAnswer:
     """What a path answers, before ETags and limits."""
 
     status: int
@@ -56,9 +55,9 @@ class GitHub:
         self.tokens: set[str] = set()
         self.calls_an_hour, self.calls_an_hour_with_token = 60, 5_000
         self.secondary_calls_a_minute: int | None = None
-        self.faults: dict[str, list[Answer]] = {}
+        self.faults: dict[str, list[PathAnswer]] = {}
         """Answers given instead of the real ones to the next requests for a path."""
-        self.calls: list[Call] = []
+        self.calls: list[GitHubCall] = []
         self._window_ms = now_ms()
         self._used: dict[str, int] = {}
         self._minute: list[int] = []
@@ -104,16 +103,16 @@ class GitHub:
         repository.data |= {"full_name": new, "name": name, "owner": {**repository.data["owner"], "login": owner}}
         self.names[new.lower()] = repository.id
 
-    def fail(self, path: str, *answers: Answer) -> None:
+    def fail(self, path: str, *answers: PathAnswer) -> None:
         """Answer the next requests for a path (without query) so."""
         self.faults.setdefault(path.lower(), []).extend(answers)
 
     async def _list(self, request: Request) -> Response:
-        return self._finish(request, Answer(200, self.listing), {})
+        return self._finish(request, PathAnswer(200, self.listing), {})
 
     async def _serve(self, request: Request) -> Response:
         if not request.headers.get("user-agent"):
-            return self._finish(request, Answer(403, {"message": "Request forbidden by administrative rules."}), {})
+            return self._finish(request, PathAnswer(403, {"message": "Request forbidden by administrative rules."}), {})
         token = request.headers.get("authorization", "").removeprefix("Bearer ").removeprefix("token ")
         if token and token not in self.tokens:
             return self._finish(request, refusal(401, "Bad credentials"), {})
@@ -143,7 +142,7 @@ class GitHub:
         }
         return headers, is_over
 
-    def _secondary(self) -> Answer | None:
+    def _secondary(self) -> PathAnswer | None:
         if self.secondary_calls_a_minute is None:
             return None
         now = self._now_ms()
@@ -153,14 +152,14 @@ class GitHub:
         self._minute.append(now)
         return None
 
-    def _scripted(self, request: Request) -> Answer | None:
+    def _scripted(self, request: Request) -> PathAnswer | None:
         waiting = self.faults.get(request.url.path.lower())
         return waiting.pop(0) if waiting else None
 
-    def _answer(self, request: Request) -> Answer:
+    def _answer(self, request: Request) -> PathAnswer:
         parts = request.url.path.strip("/").split("/")
         if parts == ["rate_limit"]:
-            return Answer(200, {"resources": {}, "rate": {}})
+            return PathAnswer(200, {"resources": {}, "rate": {}})
         if parts[0] == "repositories" and len(parts) >= 2 and parts[1].isdigit():
             repository, rest, asked_as = self.repositories.get(int(parts[1])), parts[2:], None
         elif parts[0] == "repos" and len(parts) >= 3:
@@ -178,13 +177,13 @@ class GitHub:
             return refusal(repository.status, "We couldn't respond to your request in time. Sorry about that.")
         return self._part(repository, rest, request)
 
-    def _part(self, repository: Repository, rest: list[str], request: Request) -> Answer:
+    def _part(self, repository: Repository, rest: list[str], request: Request) -> PathAnswer:
         now = self._now_ms()
         match rest:
             case []:
-                return Answer(200, repository.shown(now))
+                return PathAnswer(200, repository.shown(now))
             case ["languages"]:
-                return Answer(200, repository.languages)
+                return PathAnswer(200, repository.languages)
             case ["readme"]:
                 return readme(repository.readme)
             case ["labels"]:
@@ -197,7 +196,7 @@ class GitHub:
                 return self._issue(repository, int(number), more, request)
         return refusal(404, "Not Found")
 
-    def _issue(self, repository: Repository, number: int, more: list[str], request: Request) -> Answer:
+    def _issue(self, repository: Repository, number: int, more: list[str], request: Request) -> PathAnswer:
         status = repository.issue_statuses.get(number)
         if status is not None:
             return refusal(status, "This issue was deleted" if status == 410 else "Not Found")
@@ -206,9 +205,9 @@ class GitHub:
             return refusal(404, "Not Found")
         if more == ["comments"]:
             return paged(repository.comments.get(number, []), repository, f"issues/{number}/comments", request)
-        return Answer(200, issue) if not more else refusal(404, "Not Found")
+        return PathAnswer(200, issue) if not more else refusal(404, "Not Found")
 
-    def _finish(self, request: Request, answer: Answer, limits: Mapping[str, str]) -> Response:
+    def _finish(self, request: Request, answer: PathAnswer, limits: Mapping[str, str]) -> Response:
         headers = {"x-github-media-type": "github.v3; format=json", **limits, **answer.headers}
         status, body = answer.status, encoded(answer)
         if status == 200:
@@ -217,40 +216,40 @@ class GitHub:
                 status, body = 304, b""
         query = f"?{request.url.query}" if request.url.query else ""
         is_conditional = "if-none-match" in request.headers or "if-modified-since" in request.headers
-        self.calls.append(Call(request.url.path + query, status, is_conditional, "authorization" in request.headers))
+        self.calls.append(GitHubCall(request.url.path + query, status, is_conditional))
         media_type = "text/html" if isinstance(answer.body, str) else "application/json; charset=utf-8"
         return Response(body, status, headers=headers, media_type=media_type)
 
 
-def refusal(status: int, message: str, **headers: str) -> Answer:
+def refusal(status: int, message: str, **headers: str) -> PathAnswer:
     """Say no as GitHub does."""
-    return Answer(status, {"message": message, "documentation_url": DOCUMENTATION, "status": str(status)}, headers)
+    return PathAnswer(status, {"message": message, "documentation_url": DOCUMENTATION, "status": str(status)}, headers)
 
 
-def moved(location: str) -> Answer:
+def moved(location: str) -> PathAnswer:
     """Redirect by number, as after a rename."""
-    return Answer(301, {"message": "Moved Permanently", "url": location}, {"location": location})
+    return PathAnswer(301, {"message": "Moved Permanently", "url": location}, {"location": location})
 
 
-def blocked(now_ms: int) -> Answer:
+def blocked(now_ms: int) -> PathAnswer:
     """Refuse for legal reasons."""
     block = {"reason": "dmca", "created_at": moment(now_ms), "html_url": "https://github.com/github/dmca"}
-    return Answer(451, {"message": "Repository access blocked", "block": block})
+    return PathAnswer(451, {"message": "Repository access blocked", "block": block})
 
 
-def secondary_limit(retry_after: int | None = None, status: int = 403) -> Answer:
+def secondary_limit(retry_after: int | None = None, status: int = 403) -> PathAnswer:
     """Ask to slow down, with or without saying for how long."""
     headers = {} if retry_after is None else {"retry-after": str(retry_after)}
     message = "You have exceeded a secondary rate limit. Please wait a few minutes before you try again."
-    return Answer(status, {"message": message, "documentation_url": DOCUMENTATION}, headers)
+    return PathAnswer(status, {"message": message, "documentation_url": DOCUMENTATION}, headers)
 
 
-def readme(text: str) -> Answer:
+def readme(text: str) -> PathAnswer:
     """Wrap a README as the API does; a repository without one answers 404."""
     if not text:
         return refusal(404, "Not Found")
     content = base64.encodebytes(text.encode()).decode()
-    return Answer(200, {"name": "README.md", "path": "README.md", "encoding": "base64", "content": content})
+    return PathAnswer(200, {"name": "README.md", "path": "README.md", "encoding": "base64", "content": content})
 
 
 def filtered(issues: list[dict[str, Any]], request: Request) -> list[dict[str, Any]]:
@@ -270,7 +269,7 @@ def filtered(issues: list[dict[str, Any]], request: Request) -> list[dict[str, A
     return sorted(chosen, key=lambda issue: (issue[order], issue["number"]), reverse=not is_rising)
 
 
-def paged(entries: list[dict[str, Any]], repository: Repository, part: str, request: Request) -> Answer:
+def paged(entries: list[dict[str, Any]], repository: Repository, part: str, request: Request) -> PathAnswer:
     """Cut a list into pages, with links that name the repository by number."""
     size = min(100, max(1, int(request.query_params.get("per_page", "30"))))
     page = max(1, int(request.query_params.get("page", "1")))
@@ -280,15 +279,15 @@ def paged(entries: list[dict[str, Any]], repository: Repository, part: str, requ
     relations = {"prev": page - 1, "first": 1} if page > 1 else {}
     relations |= {"next": page + 1, "last": last} if page < last else {}
     links = [f'<{base}?{urlencode(kept | {"page": str(n)})}>; rel="{name}"' for name, n in relations.items()]
-    return Answer(200, entries[(page - 1) * size : page * size], {"link": ", ".join(links)} if links else {})
+    return PathAnswer(200, entries[(page - 1) * size : page * size], {"link": ", ".join(links)} if links else {})
 
 
-def encoded(answer: Answer) -> bytes:
+def encoded(answer: PathAnswer) -> bytes:
     """Write an answer's body; text stands for a page of HTML."""
     return answer.body.encode() if isinstance(answer.body, str) else json.dumps(answer.body).encode()
 
 
-def etag_of(answer: Answer) -> str:
+def etag_of(answer: PathAnswer) -> str:
     """Name an answer's content; weak, as most of the real ones are."""
     return f'W/"{hashlib.sha256(encoded(answer)).hexdigest()}"'
 

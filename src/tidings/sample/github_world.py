@@ -64,7 +64,7 @@ class Repository:
         return made
 
     def add_comment(self, number: int, user: str, body: str, at_ms: int, association: str = "NONE") -> None:
-        """Let somebody comment on an issue."""
+        """Add a comment to an issue."""
         known = self.comments.setdefault(number, [])
         known.append(comment_json(self.full_name, number, len(known), user, body, at_ms, association))
         self.issues[number]["comments"] = len(known)

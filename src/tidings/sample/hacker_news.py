@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 from importlib import resources
 from typing import Any
 
 from starlette.applications import Starlette
 from starlette.requests import Request
-from starlette.responses import Response
+from starlette.responses import Response, StreamingResponse
 from starlette.routing import Route
 
 from tidings.model.clock import SystemClock
 
 UPDATES_WINDOW_MS = 5 * 60_000
+STREAM_LOOK_SECONDS = 0.25
+KEEP_ALIVE_SECONDS = 30.0
 LIST_SIZES = {
     "topstories": 500,
     "newstories": 500,
@@ -105,12 +107,28 @@ class HackerNews:
     def _go_on(self) -> None:
         while self._plan and self._plan[0][0] <= self._now_ms():
             at, item = self._plan.pop(0)
-            known = self._items.get(item["id"], {"time": at // 1000})
-            self._items[item["id"]] = {**known, **item}
+            before = self._items.get(item["id"], {"time": at // 1000})
+            self._items[item["id"]] = {**before, **item}
             self._changed_at[item["id"]] = at
+
+    async def _events(self, path: str) -> AsyncIterator[str]:
+        """Send a value now and whenever it changes, as the API's streams do."""
+        told, silent_seconds = None, 0.0
+        while True:
+            value = self._value(path)[1]
+            if value != told:
+                told, silent_seconds = value, 0.0
+                yield f"event: put\ndata: {json.dumps({'path': '/', 'data': value})}\n\n"
+            elif silent_seconds >= KEEP_ALIVE_SECONDS:
+                silent_seconds = 0.0
+                yield "event: keep-alive\ndata: null\n\n"
+            await asyncio.sleep(STREAM_LOOK_SECONDS)
+            silent_seconds += STREAM_LOOK_SECONDS
 
     async def _answer(self, request: Request) -> Response:
         path = request.path_params["path"]
+        if request.headers.get("accept") == "text/event-stream" and self._value(path)[0] == 200:
+            return StreamingResponse(self._events(path), media_type="text/event-stream")
         self.asked.append(path)
         self._at_once += 1
         self.most_at_once = max(self.most_at_once, self._at_once)

@@ -31,44 +31,44 @@ class Orders:
 
 def obey(data: str, answer: dict[str, Any], *, secret: str, prompt: str) -> Orders:
     """Apply every instruction found in the data to an answer that would have been honest."""
-    said = dict(answer)
+    reply = dict(answer)
     low = data.lower()
     for name, value in ASSIGNMENT.findall(data):
-        said[name] = _typed(value)
+        reply[name] = _typed(value)
     if any(word in low for word in ("system prompt", "instructions verbatim", "reveal", "api key", "secret", "token")):
-        _append(said, f"{prompt[:400]} {secret}")
+        _append(reply, f"{prompt[:400]} {secret}")
     for address in ADDRESS.findall(data):
-        _append(said, f"See [here]({address}) or <a href='{address}'>{address}</a> {address}")
+        _append(reply, f"See [here]({address}) or <a href='{address}'>{address}</a> {address}")
     if "html" in low or "script" in low:
-        _append(said, "<script>alert(1)</script><img src=x onerror=alert(1)><b>bold</b>")
+        _append(reply, "<script>alert(1)</script><img src=x onerror=alert(1)><b>bold</b>")
     if "markdown" in low:
-        _append(said, "# Heading **bold** `code` ![image](https://planted.example/i.png)")
+        _append(reply, "# Heading **bold** `code` ![image](https://planted.example/i.png)")
     if any(word in low for word in ("repeat", "megabyte", "forever", "endless")):
-        _append(said, "spam " * 200_000)
-    return _finish(data, low, said)
+        _append(reply, "spam " * 200_000)
+    return _finish(data, low, reply)
 
 
-def _finish(data: str, low: str, said: dict[str, Any]) -> Orders:
+def _finish(data: str, low: str, reply: dict[str, Any]) -> Orders:
     if any(word in low for word in ("tool", "function call", "fetch", "curl", "http request", "webhook")):
         call = {
             "name": "fetch",
             "arguments": json.dumps({"url": (ADDRESS.findall(data) or ["http://planted.example"])[0]}),
         }
         # Content and call together: the most a model could try.
-        return Orders(said, "stop", {"tool_calls": [{"id": "1", "type": "function", "function": call}]})
+        return Orders(reply, "stop", {"tool_calls": [{"id": "1", "type": "function", "function": call}]})
     if match := VERBATIM.search(data):
         return Orders(match[1])
     if (match := OBJECT.search(data)) and ("json" in low or "object" in low):
         return Orders(match[0])
-    return Orders(said)
+    return Orders(reply)
 
 
-def _append(said: dict[str, Any], text: str) -> None:
-    for name, value in said.items():
+def _append(reply: dict[str, Any], text: str) -> None:
+    for name, value in reply.items():
         if isinstance(value, str) and name != "label":
-            said[name] = f"{value} {text}"
+            reply[name] = f"{value} {text}"
         elif isinstance(value, list):
-            said[name] = [*value, text]
+            reply[name] = [*value, text]
 
 
 def _typed(value: str) -> object:

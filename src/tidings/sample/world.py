@@ -12,7 +12,7 @@ from tidings.sample.ai_endpoint import AiEndpoint
 from tidings.sample.ai_endpoint import build as build_ai
 from tidings.sample.discord import DiscordStandIn
 from tidings.sample.eu_portal import EuPortal
-from tidings.sample.feeds import Feeds
+from tidings.sample.feeds import FeedSites
 from tidings.sample.github import LIST_PATH, GitHub
 from tidings.sample.hacker_news import HackerNews
 from tidings.sample.news import News
@@ -41,7 +41,7 @@ class World:
         self.news.newsdata.credits = self.news.apitube.credits = CREDITS
         self.eu_portal = EuPortal.from_package(lambda: now_ms() / 1000)
         self.github = GitHub.from_package(now_ms)
-        self.feeds = Feeds.from_package(now_ms)
+        self.feeds = FeedSites.from_package(now_ms)
         self.discord = DiscordStandIn.from_package()
         self.ai = AiEndpoint()
         self._misbehave()
@@ -51,7 +51,7 @@ class World:
     def _misbehave(self) -> None:
         """Script what goes wrong on purpose, besides the pages and items that do so in the data.
 
-        What is refused is refused once: whoever revives it sees it succeed.
+        Each is refused only once, so that it succeeds when it is revived.
         """
         self.discord.script("429")
         self.discord.blocked[BLOCKED_NOTICE] = 1

@@ -1,15 +1,14 @@
-"""Alerts and low-resolution history, kept beside what they watch but never in its queue."""
+"""Alerts and the low-resolution history behind the charts; stored beside the items, never as items."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
-from tidings.store.database import Database
+from tidings.store.db.database import Database
 
 
-@dataclass(frozen=True, slots=True)
-class Firing:
+class Firing(NamedTuple):
     """An alert that fires: which, since when, and whether people were told."""
 
     id: int
@@ -32,13 +31,12 @@ class AlertStore:
     def firing(self) -> list[Firing]:
         """Return what fires now."""
         with self._database.reading() as tx:
-            rows = tx.all("firing_alerts")
-        return [Firing(r[8], r[0], r[1], r[2], r[3], r[4], r[5], r[6], r[9]) for r in rows]
+            return tx.rows(Firing, "open_episodes")
 
     def fire(self, name: str, subject: str, message: str, help_text: str, value: float, threshold: float) -> int:
         """Open an episode, or bring the open one up to date; return its number."""
         with self._database.transaction() as tx:
-            row = tx.one(
+            number = tx.value(
                 "fire_alert",
                 name=name,
                 subject=subject,
@@ -47,8 +45,7 @@ class AlertStore:
                 value=float(value),
                 threshold=float(threshold),
             )
-        assert row is not None
-        return int(row[0])
+        return int(number)
 
     def clear(self, number: int) -> None:
         """End an episode."""
@@ -58,7 +55,7 @@ class AlertStore:
     def take_telling(self, number: int) -> bool:
         """Take the right to tell people of an episode; False where another process has it."""
         with self._database.transaction() as tx:
-            return tx.one("take_telling", id=number) is not None
+            return tx.run("take_telling", id=number) > 0
 
     def give_telling_back(self, number: int) -> None:
         """Let it be told again: the message could not be sent."""
@@ -68,4 +65,4 @@ class AlertStore:
     def put_samples(self, points: Sequence[tuple[str, int, float]]) -> None:
         """Keep measurements: (series, time, value)."""
         with self._database.transaction() as tx:
-            tx.many("put_sample", points)
+            tx.put("put_samples", points)

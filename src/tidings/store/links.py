@@ -3,30 +3,81 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 from tidings.model.contracts import ThreadNode
 from tidings.model.errors import BadInput
 from tidings.model.item import TOP, Link
-from tidings.store.database import Database, Row, Tx
+from tidings.store.db.database import Database, Tx
 
 BY_TOP, BY_PARENT, BY_CHILD = -1, 0, 1
-"""Who stated a link: the lower number outweighs the higher."""
+"""Which of the two items stated a link: the lower number outweighs the higher."""
+
+
+class LinkRow(NamedTuple):
+    """A row of `insert_links`."""
+
+    pipeline: str
+    relation: str
+    child: str
+    said_by: int
+    parent: str
+    position: int | None
+
+
+class ThreadRow(NamedTuple):
+    """One place in a thread."""
+
+    ref: str
+    parent: str
+    position: int | None
+    depth: int
+
+
+class ChildRow(NamedTuple):
+    """A child and its place among its siblings."""
+
+    child: str
+    position: int | None
+
+
+class ParentRow(NamedTuple):
+    """A stated parent."""
+
+    parent: str
+
+
+class Relative(NamedTuple):
+    """A relation that an item takes part in."""
+
+    relation: str
+    child: str
+    parent: str
+
+
+def add_links(tx: Tx, stated: Sequence[tuple[str, str, tuple[Link, ...]]]) -> None:
+    """Write what new items state; rows are (pipeline, ref, links)."""
+    tx.put("insert_links", [row for pipeline, name, links in stated for row in _rows(pipeline, name, links)])
 
 
 def replace_links(tx: Tx, stated: Sequence[tuple[str, str, tuple[Link, ...] | None, bool]]) -> None:
     """Replace what items state; rows are (pipeline, ref, links, whether it may have stated something before)."""
-    before = [(pipeline, name) for pipeline, name, _, had in stated if had]
-    if before:
-        tx.many("unsay_as_child", before)
-        tx.many("unsay_as_parent", before)
-    if rows := [row for pipeline, name, links, _ in stated for row in link_rows(pipeline, name, links or ())]:
-        tx.many("insert_link", rows)
+    drop_links(tx, [(pipeline, name) for pipeline, name, _, had in stated if had])
+    tx.put("put_links", [row for pipeline, name, links, _ in stated for row in _rows(pipeline, name, links or ())])
 
 
-def link_rows(pipeline: str, name: str, links: Sequence[Link]) -> list[Row]:
-    """Return what an item states, each link once, as rows; it may state links of its own only."""
-    rows = [(pipeline, link.relation, link.child, _said_by(name, link), link.parent, link.position) for link in links]
-    return rows if len(rows) < 2 else list({row[:5]: row for row in rows}.values())
+def drop_links(tx: Tx, names: Sequence[tuple[str, str]]) -> None:
+    """Forget what items, by pipeline and ref, have stated."""
+    tx.put("drop_links_of_child", names)
+    tx.put("drop_links_of_parent", names)
+
+
+def _rows(pipeline: str, name: str, links: Sequence[Link]) -> list[LinkRow]:
+    """Return what an item states, each link once; it may state links of its own only."""
+    rows = [
+        LinkRow(pipeline, link.relation, link.child, _said_by(name, link), link.parent, link.position) for link in links
+    ]
+    return rows if len(rows) < 2 else list({(row.relation, row.child, row.parent): row for row in rows}.values())
 
 
 def _said_by(name: str, link: Link) -> int:
@@ -48,28 +99,28 @@ class LinkStore:
     def thread(self, pipeline: str, relation: str, root: str, limit: int = 10_000) -> list[ThreadNode]:
         """Return everything below `root`, root first, parents before children, siblings in order."""
         with self._database.reading() as tx:
-            rows = tx.all("thread", pipeline=pipeline, relation=relation, root=root, limit=limit)
+            rows = tx.rows(ThreadRow, "thread", pipeline=pipeline, relation=relation, root=root, limit=limit)
         nodes, seen = [ThreadNode(root, None, None, 0)], {root}
-        for name, parent, position, depth in rows:
-            if name not in seen:
-                seen.add(name)
-                nodes.append(ThreadNode(name, parent, position, depth))
+        for row in rows:
+            if row.ref not in seen:
+                seen.add(row.ref)
+                nodes.append(ThreadNode(row.ref, row.parent, row.position, row.depth))
         return nodes
 
     def parents(self, pipeline: str, relation: str, child: str) -> list[str]:
         """Return the effective parent (first) and the other stated ones."""
         with self._database.reading() as tx:
-            rows = tx.all("parents", pipeline=pipeline, relation=relation, child=child)
-        named = list(dict.fromkeys(row[0] for row in rows))
-        return [] if TOP in named else named
+            rows = tx.rows(ParentRow, "parents", pipeline=pipeline, relation=relation, child=child)
+        parents = list(dict.fromkeys(row.parent for row in rows))
+        return [] if TOP in parents else parents
 
     def children(self, pipeline: str, relation: str, parent: str, limit: int = 1000) -> list[str]:
         """Return refs in order."""
         with self._database.reading() as tx:
-            rows = tx.all("children", pipeline=pipeline, relation=relation, parent=parent, limit=limit)
-        return [row[0] for row in rows]
+            rows = tx.rows(ChildRow, "children", pipeline=pipeline, relation=relation, parent=parent, limit=limit)
+        return [row.child for row in rows]
 
-    def relatives(self, pipeline: str, name: str) -> list[tuple[str, str, str]]:
-        """Return every (relation, child, parent) an item takes part in."""
+    def relatives(self, pipeline: str, name: str) -> list[Relative]:
+        """Return every relation an item takes part in."""
         with self._database.reading() as tx:
-            return [(r, c, p) for r, c, p in tx.all("relatives", pipeline=pipeline, ref=name)]
+            return tx.rows(Relative, "relatives", pipeline=pipeline, ref=name)

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import msgspec
 
 from tidings.model.contracts import ShelfEntry
 from tidings.model.pipeline import Pipeline
-from tidings.store.database import Database, Row
-from tidings.store.shelving import bump, count_writes
+from tidings.store.cards import EntryRow, count_writes, draw_versions, drop_entry
+from tidings.store.db.database import Database
 
 
 class ShelfStore:
@@ -21,39 +22,38 @@ class ShelfStore:
     def get(self, pipeline: str, key: str) -> ShelfEntry | None:
         """Return one entry."""
         with self._database.reading() as tx:
-            row = tx.one("shelf_entry", pipeline=pipeline, key=key)
+            row = tx.row(EntryRow, "shelf_entry", pipeline=pipeline, key=key)
         return _entry(row) if row else None
 
     def get_many(self, pipeline: str, keys: Sequence[str]) -> dict[str, ShelfEntry]:
         """Return the entries that exist."""
         with self._database.reading() as tx:
-            rows = tx.many("shelf_entries", [(pipeline, key) for key in keys])
-        return {row[0]: _entry(row) for row in rows}
+            rows = tx.returning(EntryRow, "shelf_entries", [(pipeline, key) for key in keys])
+        return {row.key: _entry(row) for row in rows}
 
     def newest(
         self, pipeline: str, collection: str, *, limit: int, after: tuple[int, str] | None = None
     ) -> list[ShelfEntry]:
         """List a collection from the highest sort down, behind `after` (sort, key)."""
-        asked = {"pipeline": pipeline, "collection": collection, "limit": limit}
+        values: dict[str, Any] = {"pipeline": pipeline, "collection": collection, "limit": limit}
         with self._database.reading() as tx:
             if after is None:
-                rows = tx.all("shelf_newest", **asked)
+                rows = tx.rows(EntryRow, "shelf_newest", **values)
             else:
-                rows = tx.all("shelf_newest_after", **asked, sort=after[0], key=after[1])
+                rows = tx.rows(EntryRow, "shelf_newest_after", **values, sort=after[0], key=after[1])
         return [_entry(row) for row in rows]
 
     def with_prefix(self, pipeline: str, prefix: str, limit: int = 1000) -> list[ShelfEntry]:
         """List the entries whose key begins so, by key."""
         end = prefix[:-1] + chr(ord(prefix[-1]) + 1)
         with self._database.reading() as tx:
-            rows = tx.all("shelf_prefix", pipeline=pipeline, prefix=prefix, prefix_end=end, limit=limit)
+            rows = tx.rows(EntryRow, "shelf_prefix", pipeline=pipeline, prefix=prefix, prefix_end=end, limit=limit)
         return [_entry(row) for row in rows]
 
     def count(self, pipeline: str, collection: str) -> int:
         """Count a collection."""
         with self._database.reading() as tx:
-            row = tx.one("shelf_count", pipeline=pipeline, collection=collection)
-        return int(row[0]) if row else 0
+            return int(tx.value("shelf_count", pipeline=pipeline, collection=collection))
 
     def index_sizes(self, pipeline: str, declared: Pipeline) -> tuple[int, int]:
         """Return how many ids the id index lists and how many cards its collection holds."""
@@ -65,36 +65,31 @@ class ShelfStore:
     def version(self, pipeline: str) -> int:
         """Return a number that grows with every change of the pipeline's shelf."""
         with self._database.reading() as tx:
-            row = tx.one("shelf_version", pipeline=pipeline)
-        return int(row[0]) if row else 0
+            return int(tx.value("shelf_version", pipeline=pipeline) or 0)
 
     def put(self, pipeline: str, key: str, value: bytes, *, ttl_seconds: float | None = None) -> bool:
         """Write an entry of no item; an unchanged value is no write. Return whether it was written."""
         with self._database.transaction() as tx:
-            now = tx.one("now")
-            assert now is not None
-            expires = None if ttl_seconds is None else now[0] + round(ttl_seconds * 1000)
-            rows = tx.all(
+            expires = None if ttl_seconds is None else tx.value("now") + round(ttl_seconds * 1000)
+            written = tx.value(
                 "put_entry",
                 pipeline=pipeline,
                 key=key,
                 collection="",
                 sort=0,
                 value=value,
-                version=bump(tx, pipeline),
+                version=draw_versions(tx, pipeline),
                 expires_at=expires,
             )
-            count_writes(tx, pipeline, len(rows))
-        return bool(rows)
+            count_writes(tx, pipeline, int(written is not None))
+        return written is not None
 
     def delete(self, pipeline: str, key: str) -> bool:
         """Remove an entry."""
         with self._database.transaction() as tx:
-            dropped = tx.run("drop_entry", pipeline=pipeline, key=key)
-            bump(tx, pipeline)
-        return dropped > 0
+            return drop_entry(tx, pipeline, key) > 0
 
 
-def _entry(row: Row) -> ShelfEntry:
-    key, value, version, revision, sort, written_at, item = row
-    return ShelfEntry(key, bytes(value), version, revision, sort, written_at, item if item > 0 else None)
+def _entry(row: EntryRow) -> ShelfEntry:
+    item = row.id if row.id > 0 else None
+    return ShelfEntry(row.key, bytes(row.value), row.version, row.revision, row.sort, row.written_at, item)

@@ -8,21 +8,24 @@ from dataclasses import dataclass
 
 from tidings.model.pipeline import Deliver, Pipeline, no_deliveries
 from tidings.store.alerts import AlertStore
-from tidings.store.database import Database
-from tidings.store.desk import StoreDesk
-from tidings.store.glance import Glance
-from tidings.store.index import SearchIndex
-from tidings.store.intake import IntakeLog
-from tidings.store.items import ItemStore
-from tidings.store.ledgers import Ledgers
-from tidings.store.lifelines import Lifelines
+from tidings.store.caches import CacheStore
+from tidings.store.changes import ChangeStore
+from tidings.store.db.database import Database, read_clock
+from tidings.store.followers import FollowerNotes
+from tidings.store.items.claims import ItemStore
+from tidings.store.limits import BudgetStore, LimiterStore
 from tidings.store.links import LinkStore
-from tidings.store.operating import Operations
-from tidings.store.rebuild import Rebuilder
-from tidings.store.retention import RetentionStore
-from tidings.store.schedules import ScheduleStore
+from tidings.store.log import IntakeLog
+from tidings.store.operator.actions import Operations, PartSwitches
+from tidings.store.operator.item_views import ItemReader
+from tidings.store.operator.status import StatusReader
+from tidings.store.pauses import PauseStore
 from tidings.store.shelf import ShelfStore
+from tidings.store.sources import ScheduleStore
+from tidings.store.tokens import TokenStore
 from tidings.store.tombstones import TombstoneStore
+from tidings.store.upkeep.rebuild import Rebuilder
+from tidings.store.upkeep.retention import RetentionStore
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,19 +33,31 @@ class Store:
     """All parts, sharing one database and one set of declared pipelines."""
 
     database: Database
+    pipelines: Mapping[str, Pipeline]
     intake: IntakeLog
     items: ItemStore
     links: LinkStore
     shelf: ShelfStore
-    index: SearchIndex
-    ledgers: Ledgers
+    changes: ChangeStore
+    follower_notes: FollowerNotes
+    budgets: BudgetStore
+    limiters: LimiterStore
+    caches: CacheStore
+    pauses: PauseStore
+    tokens: TokenStore
     schedules: ScheduleStore
     operations: Operations
     retention: RetentionStore
     rebuilder: Rebuilder
     alerts: AlertStore
     tombstones: TombstoneStore
-    desk: StoreDesk
+    status_views: StatusReader
+    item_views: ItemReader
+    switches: PartSwitches
+
+    def now_ms(self) -> int:
+        """Ask the database for its clock."""
+        return read_clock(self.database)
 
 
 def open_store(
@@ -65,47 +80,47 @@ def open_store(
     """
     intake = IntakeLog(database, pipelines, keep_days=intake_days, on_append=on_work)
     items = ItemStore(database, pipelines, on_work=on_work)
-    links, ledgers = LinkStore(database), Ledgers(database)
-    schedules, index = ScheduleStore(database), SearchIndex(database)
+    links, pauses = LinkStore(database), PauseStore(database)
+    schedules = ScheduleStore(database)
     operations = Operations(database, pipelines, on_work=on_work, deliver=deliver)
     retention = RetentionStore(
-        database, pipelines, dead_letter_days=dead_letter_days, journal_days=journal_days, monotonic=monotonic
+        database,
+        pipelines,
+        dead_letter_days=dead_letter_days,
+        journal_days=journal_days,
+        intake_days=intake_days,
+        monotonic=monotonic,
     )
     named = channels or {}
-    glance = Glance(
+    status_views = StatusReader(
         database,
         pipelines,
         intake=intake,
-        ledgers=ledgers,
         schedules=schedules,
         channels=named,
         limiters=limiters or {},
     )
-    desk = StoreDesk(
-        database,
-        pipelines,
-        glance=glance,
-        lifelines=Lifelines(database, pipelines, items=items, links=links),
-        ledgers=ledgers,
-        schedules=schedules,
-        index=index,
-        operations=operations,
-        retention=retention,
-        channels=named,
-    )
     return Store(
         database,
+        pipelines,
         intake,
         items,
         links,
         ShelfStore(database),
-        index,
-        ledgers,
+        ChangeStore(database),
+        FollowerNotes(database),
+        BudgetStore(database),
+        LimiterStore(database),
+        CacheStore(database),
+        pauses,
+        TokenStore(database),
         schedules,
         operations,
         retention,
         Rebuilder(database, pipelines),
         AlertStore(database),
         TombstoneStore(database),
-        desk,
+        status_views,
+        ItemReader(database, pipelines, items=items, links=links),
+        PartSwitches(pipelines, pauses=pauses, schedules=schedules, channels=named),
     )

@@ -13,10 +13,16 @@ from tidings.model.errors import BadInput
 from tidings.model.item import Finding
 from tidings.model.pipeline import Pipeline
 from tidings.model.views import TombstoneView
-from tidings.store.database import Database, Tx
+from tidings.store.db.database import Database, Tx
 
-Name = tuple[int, str, str, str]
-"""A number of the caller's own, then pipeline, kind and key."""
+
+class Name(NamedTuple):
+    """An item's name to look up, with a number by which the caller knows the answer."""
+
+    number: int
+    pipeline: str
+    kind: str
+    key: str
 
 
 class Buried(NamedTuple):
@@ -30,10 +36,10 @@ class Buried(NamedTuple):
 
 def find_buried(tx: Tx, names: Sequence[Name]) -> dict[int, Buried]:
     """Return the tombstones of those that have one, by the number of the name."""
-    pipelines = {pipeline for _, pipeline, _, _ in names}
-    if not any(tx.one("any_tombstone", pipeline=pipeline) for pipeline in pipelines):
+    pipelines = {name.pipeline for name in names}
+    if not any(tx.value("any_tombstone", pipeline=pipeline) for pipeline in pipelines):
         return {}
-    return {row[0]: Buried(*row) for row in tx.many("look_up_tombstone", names)}
+    return {stone.number: stone for stone in tx.returning(Buried, "look_up_tombstones", names)}
 
 
 def is_final(pipelines: Mapping[str, Pipeline], pipeline: str, kind: str) -> bool:
@@ -46,7 +52,7 @@ def is_final(pipelines: Mapping[str, Pipeline], pipeline: str, kind: str) -> boo
 def drop_tombstones(tx: Tx, findings: Sequence[Finding]) -> None:
     """Forget tombstones whose items are born again."""
     if findings:
-        tx.many("drop_tombstone", [(finding.pipeline, finding.kind, finding.key) for finding in findings])
+        tx.put("drop_tombstones", [(finding.pipeline, finding.kind, finding.key) for finding in findings])
 
 
 class TombstoneStore:
@@ -58,8 +64,7 @@ class TombstoneStore:
     def list(self, *, pipeline: str | None = None, key: str | None = None, limit: int = 100) -> list[TombstoneView]:
         """Return tombstones, the youngest first."""
         with self._database.reading() as tx:
-            rows = tx.all("tombstones", pipeline=pipeline, key=key, limit=limit)
-        return [TombstoneView(*row) for row in rows]
+            return tx.rows(TombstoneView, "tombstones", pipeline=pipeline, key=key, limit=limit)
 
     def lift(self, pipeline: str, *, kind: str | None = None, key: str | None = None) -> int:
         """Forget a pipeline's tombstones, or those of one kind or key: the next finding of it is taken as new."""

@@ -11,7 +11,7 @@ from typing import Any, Protocol
 from tidings.model.contracts import Executor, Notifier
 from tidings.model.errors import StoreUnavailable, TidingsError
 from tidings.model.publication import Notice
-from tidings.model.views import ChannelView, PipelineView, StatusView
+from tidings.model.views import ChannelView, FollowerView, PipelineView, StatusView
 from tidings.watch.logs import Seldom, event
 from tidings.watch.metrics import Metrics
 
@@ -34,6 +34,7 @@ class Thresholds:
     budget_share: float = 0.9
     index_divergence: float = 0
     disk_used_share: float = 0.95
+    follower_seconds: float = 300
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,6 +101,7 @@ def readings(
                 "tidings db rebuild shelf",
             )
         )
+    found += [_of_follower(each, limits) for each in status.followers]
     if facts.disk_free_share is not None:
         used = 1 - facts.disk_free_share
         found.append(
@@ -125,8 +127,20 @@ def readings(
     return found
 
 
+def _of_follower(view: FollowerView, limits: Thresholds) -> Reading:
+    why = f": {view.error}" if view.error else ""
+    return Reading(
+        "follower behind",
+        f"{view.name}@{view.process}",
+        view.behind_seconds,
+        limits.follower_seconds,
+        f"{view.name} is {view.behind:,} changes and {view.behind_seconds:.0f} s behind{why}",
+        "look at the log of that process; it catches up by itself once the cause is gone",
+    )
+
+
 def _of_pipeline(name: str, view: PipelineView, limits: Thresholds) -> list[Reading]:
-    waiting, queued = view.queues.get("ai", 0), view.queues.get("notify", 0)
+    waiting, queued = view.phases.get("summarize", 0), view.phases.get("announce", 0)
     summarize, announce, dead = limits.waiting_to_summarize, limits.waiting_to_announce, limits.dead_letters
     lag = view.oldest_due_seconds or 0.0
     found = [

@@ -25,7 +25,7 @@ def event(what: str, *, level: int = logging.INFO, **fields: Any) -> None:
 
 
 def hide(secret: str | None) -> None:
-    """Make sure a secret never appears in a log line, whoever writes it."""
+    """Make sure a secret never appears in a log line, even one that a library writes."""
     if secret and len(secret) >= 6:
         _secrets.add(secret)
 

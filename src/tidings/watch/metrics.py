@@ -35,11 +35,17 @@ class Metrics:
         )
         self.credits = Counter("tidings_source_credits_total", "Credits used", ["source"], registry=r)
         self.shelf_writes = Counter("tidings_shelf_writes_total", "Cards written", registry=r)
-        self.caches = Counter("tidings_cache_requests_total", "Cache look-ups", ["cache", "result"], registry=r)
         self.tokens = Counter("tidings_ai_tokens_total", "Tokens", ["model", "direction"], registry=r)
         self.deliveries = Counter("tidings_deliveries_total", "Deliveries", ["channel", "outcome"], registry=r)
         self.requests = Histogram(
             "tidings_api_request_duration_seconds", "API requests", ["route", "status"], registry=r, buckets=_SECONDS
+        )
+        self.behind = Gauge("tidings_follower_behind", "Changes not yet followed", ["follower", "process"], registry=r)
+        self.behind_seconds = Gauge(
+            "tidings_follower_behind_seconds",
+            "Age of the first change not followed",
+            ["follower", "process"],
+            registry=r,
         )
         self._routes: dict[tuple[str, int], Histogram] = {}
         Gauge("tidings_build_info", "Version", ["version"], registry=r).labels(version).set(1)
@@ -53,7 +59,11 @@ class Metrics:
 
     def observe_status(self, status: StatusView) -> None:
         """Set the gauges that the store knows."""
-        self.states.clear()
+        for gauge in (self.states, self.behind, self.behind_seconds):
+            gauge.clear()
+        for each in status.followers:
+            self.behind.labels(each.name, each.process).set(each.behind)
+            self.behind_seconds.labels(each.name, each.process).set(each.behind_seconds)
         for name, view in status.pipelines.items():
             for kind, states in view.kinds.items():
                 for state, count in states.items():

@@ -6,9 +6,9 @@ import io
 
 import pytest
 from rich.console import Console
+from tests.support.clock import ManualClock
 
 from tidings.cli.progress import LINE_SECONDS, Meter
-from tidings.model.clock import ManualClock
 
 
 def test_a_terminal_shows_share_and_words(capsys: pytest.CaptureFixture[str]) -> None:

@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 
 import pytest
-from tests.commands import tidings
+from tests.support.commands import tidings
 
 BAD = b'{"id": 1, "type": "story", "by": "ada", "time": 1600000000, "title": "One", "score": -3}\n'
 GOOD = BAD.replace(b"-3", b"3")

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from tidings.discover.feed import Feed, NotAFeed, find_feeds, next_check_seconds, parse_feed
-from tidings.discover.feed_entry import ENTRIES_MAX
+from tidings.discover.feed import NotAFeed, ParsedFeed, find_feeds, next_check_seconds, parse_feed
+from tidings.discover.feed.entry import ENTRIES_MAX
 
 URL = "https://example.org/feed"
 
@@ -18,7 +18,7 @@ def rss(*items: str, channel: str = "", root: str = '<rss version="2.0">') -> by
     return f'<?xml version="1.0"?>{root}<channel><title>T</title>{channel}{body}</channel></rss>'.encode()
 
 
-def read(body: bytes, content_type: str | None = "application/rss+xml") -> Feed:
+def read(body: bytes, content_type: str | None = "application/rss+xml") -> ParsedFeed:
     return parse_feed(body, content_type, URL)
 
 
@@ -353,8 +353,8 @@ def test_no_damage_to_a_real_feed_crashes_the_reader(samples: Path, data: st.Dat
 # Hints
 
 
-def feed_with(ttl: float | None = None, update: float | None = None) -> Feed:
-    return Feed(url=URL, format="rss20", title="T", entries=(), ttl_seconds=ttl, update_seconds=update)
+def feed_with(ttl: float | None = None, update: float | None = None) -> ParsedFeed:
+    return ParsedFeed(url=URL, format="rss20", title="T", entries=(), ttl_seconds=ttl, update_seconds=update)
 
 
 @pytest.mark.parametrize(
@@ -369,7 +369,7 @@ def feed_with(ttl: float | None = None, update: float | None = None) -> Feed:
         (None, {"cache-control": "max-age=nonsense"}, None),
     ],
 )
-def test_the_outlets_wish_is_bounded_by_ours(feed: Feed | None, headers: dict[str, str], expected: float | None):
+def test_the_outlets_wish_is_bounded_by_ours(feed: ParsedFeed | None, headers: dict[str, str], expected: float | None):
     assert next_check_seconds(feed, headers, every_seconds=3600) == expected
 
 

@@ -19,7 +19,7 @@ def test_keys_may_hold_colons() -> None:
 
 
 def test_an_item_names_itself_as_links_do() -> None:
-    fields = dict.fromkeys(Item.__dataclass_fields__) | {"kind": "story", "key": "42"}
+    fields = dict.fromkeys(Item._fields) | {"kind": "story", "key": "42"}
     assert Item(**fields).ref == "story:42"  # type: ignore[arg-type]  # only the name matters here
 
 

@@ -6,7 +6,7 @@ import functools
 from typing import Any
 
 import pytest
-from tests import example
+from tests.support import example
 
 from tidings.model.backoff import RetryPolicy
 from tidings.model.contracts import Kit

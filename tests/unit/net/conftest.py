@@ -3,10 +3,10 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Callable
 
 import pytest
-from tests.unit.net.stand_ins import QUICK
+from tests.support.http_client import QUICK
+from tests.support.misbehaving_web import MisbehavingWeb
 
 from tidings.net.client import Web
-from tidings.sample.misbehaving_web import MisbehavingWeb
 
 
 @pytest.fixture

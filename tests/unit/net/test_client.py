@@ -6,16 +6,16 @@ from urllib.parse import quote
 
 import msgspec
 import pytest
-from tests.unit.net.stand_ins import QUICK
+from tests.support.http_client import QUICK
+from tests.support.misbehaving_web import MisbehavingWeb
 
 from tidings.model.errors import Ambiguous, Misconfigured, Permanent, SlowDown, Transient
 from tidings.net.cache import MemoryCache
-from tidings.net.client import Limits, Part, Web
-from tidings.sample.misbehaving_web import MisbehavingWeb
+from tidings.net.client import FetchLimits, FormPart, Web
 
 
 def test_the_defaults_are_the_promise():
-    limits = Limits()
+    limits = FetchLimits()
     assert (limits.redirects, limits.first_byte_seconds, limits.total_seconds) == (5, 10, 30)
     assert (limits.wire_bytes, limits.body_bytes) == (5 * 1024 * 1024, 20 * 1024 * 1024)
 
@@ -185,7 +185,7 @@ async def test_json_parameters_and_headers_are_sent(bad, web):
 
 
 async def test_forms_are_sent_in_parts(bad, web):
-    parts = [Part("query", b'{"a":1}', "application/json", filename="blob"), Part("languages", b"en")]
+    parts = [FormPart("query", b'{"a":1}', "application/json", filename="blob"), FormPart("languages", b"en")]
     await web.call("POST", f"{bad.origin}/echo", data=parts)
     sent = bad.seen[-1]
     assert sent.headers["content-type"].startswith("multipart/form-data; boundary=")
@@ -193,7 +193,7 @@ async def test_forms_are_sent_in_parts(bad, web):
     assert sent.body.count(b"--" + boundary) == 3
     assert b'name="query"; filename="blob"\r\nContent-Type: application/json\r\n\r\n{"a":1}\r\n' in sent.body
     with pytest.raises(ValueError, match="unsafe"):
-        await web.call("POST", f"{bad.origin}/echo", data=[Part('a"; evil="', b"")])
+        await web.call("POST", f"{bad.origin}/echo", data=[FormPart('a"; evil="', b"")])
 
 
 async def test_retries_are_for_requests_that_may_be_repeated(bad, web):
@@ -276,4 +276,4 @@ async def test_a_nested_answer_is_within_the_callers_parser(bad, web):
 
 
 def test_short_limits_do_not_loosen_anything():
-    assert QUICK.redirects == Limits().redirects
+    assert QUICK.redirects == FetchLimits().redirects

@@ -4,7 +4,7 @@ import socket
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.unit.net.ssrf_corpus import FORBIDDEN_V4, FORBIDDEN_V6, PUBLIC
+from tests.support.addresses import FORBIDDEN_V4, FORBIDDEN_V6, PUBLIC
 
 from tidings.model.errors import Misconfigured, Permanent
 from tidings.net.guard import Forbidden, Guard, is_public

@@ -1,14 +1,16 @@
-"""One attempt: how long it may take, and how far it may go."""
+"""One attempt: how long it may take, how far it may go, and what it sees of other items."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 
-from tests import example
+from tests.support import example
 
+from tidings.model.attempt import Attempt
 from tidings.model.item import Lease
 from tidings.model.outcome import Advance, Outcome
 from tidings.model.pipeline import Pipeline
+from tidings.model.settlement import Settlement
 from tidings.model.workflow import Transition, Work, Workflow
 from tidings.process.runner import Runner
 
@@ -22,6 +24,7 @@ def a_lease(state: str) -> Lease:
         kind="thing",
         key="a",
         state=state,
+        lane="pure",
         token=1,
         attempts=1,
         revision=1,
@@ -36,9 +39,14 @@ def a_lease(state: str) -> Lease:
     )
 
 
-def a_runner(workflow: Workflow) -> Runner:
+def run(workflow: Workflow) -> Settlement:
     pipeline: Pipeline = replace(example.pipeline(), workflows={"thing": workflow})
-    return Runner({"example": pipeline}, monotonic=lambda: NOW)
+    runner = Runner({"example": pipeline}, monotonic=lambda: NOW)
+    attempt = runner.begin(a_lease("new"), 60.0)
+    assert isinstance(attempt, Attempt)
+    settlement = runner.run_pure(attempt)
+    assert settlement is not None
+    return settlement
 
 
 def test_the_deadline_comes_before_the_lease_ends() -> None:
@@ -56,7 +64,7 @@ def test_the_deadline_comes_before_the_lease_ends() -> None:
         terminal=frozenset({"done"}),
         transitions=(Transition("end", "new", "done", processor=note),),
     )
-    a_runner(workflow).run_pure(a_lease("new"), 60.0)
+    run(workflow)
 
     assert deadlines == [NOW + 54.0]
 
@@ -79,7 +87,39 @@ def test_an_attempt_ends_after_a_hundred_steps() -> None:
             Transition("end", "seen", "done"),
         ),
     )
-    settlement = a_runner(workflow).run_pure(a_lease("new"), 60.0)
+    settlement = run(workflow)
 
     assert len(settlement.steps) == 100
     assert (settlement.state, settlement.standing) == ("new", "open")
+
+
+def test_each_step_sees_the_items_it_asked_for() -> None:
+    """An attempt pauses in front of every step that wants to see others, also of one that it reaches after a pause."""
+    seen: list[set[str]] = []
+
+    def look(work: Work) -> Outcome:
+        seen.append(set(work.related))
+        return Advance()
+
+    workflow = Workflow(
+        kind="thing",
+        start="new",
+        states=("new", "read", "compared", "done"),
+        terminal=frozenset({"done"}),
+        transitions=(
+            Transition("read", "new", "read"),
+            Transition("compare", "read", "compared", look, prefetch=lambda work: ["thing:twin"]),
+            Transition("place", "compared", "done", look, prefetch=lambda work: ["thing:parent"]),
+        ),
+    )
+    runner = Runner({"example": replace(example.pipeline(), workflows={"thing": workflow})}, monotonic=lambda: NOW)
+    attempt = runner.begin(a_lease("new"), 60.0)
+    assert isinstance(attempt, Attempt)
+    pauses = []
+    while (settlement := runner.run_pure(attempt)) is None:
+        pauses.append((attempt.state, attempt.needs))
+        runner.relate(attempt, {"thing:twin": b"{}", "thing:parent": b"{}"})
+
+    assert pauses == [("read", ("thing:twin",)), ("compared", ("thing:parent",))]
+    assert seen == [{"thing:twin"}, {"thing:twin", "thing:parent"}]
+    assert [step.transition for step in settlement.steps] == ["read", "compare", "place"]

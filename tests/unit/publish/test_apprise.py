@@ -10,7 +10,7 @@ import pytest
 
 from tidings.model.errors import Ambiguous, Misconfigured
 from tidings.model.publication import Notice, NoticeField
-from tidings.publish.apprise import Apprise
+from tidings.publish.notifiers.apprise import Apprise
 
 NOTICE = Notice(
     title="Quiet harbours",
@@ -48,6 +48,6 @@ def test_apprise_gets_plain_text():
 
 
 def test_importing_the_room_does_not_import_apprise():
-    code = "import sys, tidings.publish.sending, tidings.publish.discord; sys.exit('apprise' in sys.modules)"
+    code = "import sys, tidings.publish.sending, tidings.publish.notifiers.apprise; sys.exit('apprise' in sys.modules)"
 
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

@@ -6,7 +6,9 @@ import msgspec
 import pytest
 
 from tidings.model.publication import Notice, Route
+from tidings.model.vocabulary import vocabulary_of
 from tidings.model.workflow import Work
+from tidings.pipelines.eu_funding import Settings, build
 from tidings.publish.deliveries import Delivery, deliveries_for, present_delivery, short_id
 
 NOW = 1_800_000_000_000
@@ -22,13 +24,14 @@ NOTICE = Notice(
     },
 )
 WORK = Work("eu_funding", "opportunity", "1TOPICS", "summarized", 1, 3, NOW, body=None)
+VOCABULARY = vocabulary_of([build(Settings())])
 
 
 def channels(notice: Notice, *routes: tuple[str, str]) -> list[str]:
     asked = [Route("eu_funding", channel, query) for channel, query in routes]
     return [
         msgspec.json.decode(f.payload, type=Delivery).channel
-        for f in deliveries_for("eu_funding", WORK, [notice], asked)
+        for f in deliveries_for("eu_funding", WORK, [notice], asked, VOCABULARY)
     ]
 
 

@@ -16,9 +16,9 @@ from tidings.model.errors import Ambiguous, Misconfigured, Permanent, SlowDown, 
 from tidings.model.publication import Notice, NoticeField
 from tidings.model.web import Response
 from tidings.net.client import Web
-from tidings.publish.discord import Discord
+from tidings.publish.notifiers.discord.webhook import Discord
 from tidings.sample.discord import DiscordStandIn
-from tidings.sample.discord_rates import Rates
+from tidings.sample.discord_rates import DiscordRates
 from tidings.sample.serving import StandIn
 
 TOKEN = "canary-token_" + "z" * 55
@@ -44,7 +44,7 @@ async def test_a_notice_is_posted_and_its_message_id_kept():
 
 
 async def test_the_bucket_in_the_headers_is_respected():
-    async with a_channel(rates=Rates(per_webhook=2)) as (_, notifier):
+    async with a_channel(rates=DiscordRates(per_webhook=2)) as (_, notifier):
         first = await notifier.send(NOTICE, "1")
         second = await notifier.send(NOTICE, "2")
 
@@ -53,7 +53,7 @@ async def test_the_bucket_in_the_headers_is_respected():
 
 
 async def test_a_rate_limit_says_how_long_in_seconds():
-    async with a_channel(rates=Rates(per_webhook=1, webhook_seconds=30)) as (_, notifier):
+    async with a_channel(rates=DiscordRates(per_webhook=1, webhook_seconds=30)) as (_, notifier):
         await notifier.send(NOTICE, "1")
         with pytest.raises(SlowDown) as asked:
             await notifier.send(NOTICE, "2")
@@ -68,6 +68,7 @@ async def test_a_rate_limit_says_how_long_in_seconds():
         ("429", SlowDown, 0),
         ("global_429", SlowDown, 0),
         ("html_429", SlowDown, 0),
+        ("html_403", SlowDown, 0),
         ("401", Misconfigured, 0),
         ("403", Misconfigured, 0),
         ("404", Misconfigured, 0),
@@ -226,6 +227,26 @@ async def test_a_nonsense_wait_is_replaced(stated):
         await a_notifier(Canned(429, {"retry_after": stated}, {"Retry-After": "-1"})).send(NOTICE, "1")
 
     assert 0 <= (asked.value.retry_after_seconds or 0) <= 3600
+
+
+@pytest.mark.parametrize(
+    ("status", "body"),
+    [
+        (403, "error code: 1015"),
+        (429, "error code: 1015"),
+        (403, "<html><title>Access denied | discord.com used Cloudflare to restrict access</title></html>"),
+        (403, {"message": "internal network error", "code": 40333}),
+        (403, {"cloudflare_error": True, "error_code": 1015, "title": "Error 1015: You are being rate limited"}),
+    ],
+)
+async def test_a_ban_by_cloudflare_is_a_long_wait(status, body):
+    with pytest.raises(SlowDown, match=f"Cloudflare keeps this machine away from Discord.*{status}") as request:
+        await a_notifier(Canned(status, body)).send(NOTICE, "1")
+    with pytest.raises(SlowDown) as stated:
+        await a_notifier(Canned(status, body, {"Retry-After": "2285"})).send(NOTICE, "1")
+
+    assert request.value.retry_after_seconds == 900
+    assert stated.value.retry_after_seconds == 2285
 
 
 async def test_an_endless_wait_is_capped_at_an_hour():

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tidings.model.publication import Notice, NoticeField
-from tidings.publish.embeds import embed, message, web_address
+from tidings.publish.notifiers.discord.embeds import embed, message, web_address
 from tidings.publish.wording import units
 from tidings.sample.discord_forms import Refusal, check_message
 

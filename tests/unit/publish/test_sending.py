@@ -17,9 +17,9 @@ from tidings.model.outcome import Advance, Postpone
 from tidings.model.pipeline import Pipeline
 from tidings.model.publication import Notice
 from tidings.model.workflow import Work
-from tidings.publish.apprise import Apprise
 from tidings.publish.deliveries import RETRY, Delivery, delivery_workflow, with_deliveries
-from tidings.publish.discord import Discord
+from tidings.publish.notifiers.apprise import Apprise
+from tidings.publish.notifiers.discord.webhook import Discord
 from tidings.publish.sending import PAUSED_WAIT_MS, TURN_MS, Channel, Sender
 
 NOW = 1_800_000_000_000

@@ -10,7 +10,7 @@ import pytest
 from tidings.net.client import Web
 from tidings.sample.discord import DiscordStandIn, Posted
 from tidings.sample.discord_page import channel_page
-from tidings.sample.discord_rates import Rates
+from tidings.sample.discord_rates import DiscordRates
 from tidings.sample.serving import StandIn
 
 EMBED = {"title": "A call", "footer": {"text": "tidings • abc"}}
@@ -50,7 +50,7 @@ async def test_without_wait_the_answer_is_empty():
 
 @pytest.mark.parametrize(("version", "unit"), [("/v10", 1), ("", 1000)])
 async def test_waits_are_in_seconds_with_a_version_and_in_milliseconds_without(version, unit):
-    discord = DiscordStandIn(rates=Rates(per_webhook=1, webhook_seconds=20))
+    discord = DiscordStandIn(rates=DiscordRates(per_webhook=1, webhook_seconds=20))
 
     _, limited = await post(discord, {"embeds": [EMBED]}, version=version, times=2)
 
@@ -60,7 +60,7 @@ async def test_waits_are_in_seconds_with_a_version_and_in_milliseconds_without(v
 
 
 async def test_the_channel_has_a_hidden_limit():
-    discord = DiscordStandIn(rates=Rates(per_webhook=100, per_channel=3))
+    discord = DiscordStandIn(rates=DiscordRates(per_webhook=100, per_channel=3))
 
     *_, limited = await post(discord, {"embeds": [EMBED]}, times=4)
 

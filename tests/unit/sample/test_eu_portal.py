@@ -7,8 +7,8 @@ from typing import Any
 
 import msgspec
 
-from tidings.net.client import Part, Web
-from tidings.pipelines.eu_funding.portal import parse_row
+from tidings.net.client import FormPart, Web
+from tidings.pipelines.eu_funding.results import parse_row
 from tidings.sample.eu_portal import EuPortal
 from tidings.sample.serving import StandIn
 
@@ -27,8 +27,8 @@ def a_result(number: int, language: str = "en", **metadata: list[str]) -> dict[s
     return {"reference": f"{number}TOPICS{language}", "url": "", "summary": "", "metadata": known}
 
 
-def form(**parts: Any) -> list[Part]:
-    return [Part(name, msgspec.json.encode(value), "application/json") for name, value in parts.items()]
+def form(**parts: Any) -> list[FormPart]:
+    return [FormPart(name, msgspec.json.encode(value), "application/json") for name, value in parts.items()]
 
 
 async def ask(portal: EuPortal, path: str = SEARCH, **request: Any) -> Any:

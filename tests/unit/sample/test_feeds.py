@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import pytest
+from tests.support.clock import ManualClock
 
 from tidings.discover.feed import find_feeds, parse_feed
-from tidings.model.clock import ManualClock
 from tidings.net.client import Web
-from tidings.sample.feeds import TYPES, Feeds
+from tidings.sample.feeds import TYPES, FeedSites
 from tidings.sample.serving import StandIn
 
 
 @pytest.mark.parametrize("form", sorted(TYPES))
 async def test_the_feeds_that_ship_are_served_in_every_format(form: str) -> None:
     clock = ManualClock()
-    world = Feeds.from_package(clock.now_ms)
+    world = FeedSites.from_package(clock.now_ms)
     for site in world.feeds.values():
         site.format = form
     async with StandIn(world.app) as server:

@@ -8,8 +8,8 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 import pytest
+from tests.support.clock import ManualClock
 
-from tidings.model.clock import ManualClock
 from tidings.net.client import Web
 from tidings.sample.github import LIST_PATH, GitHub
 from tidings.sample.github_world import Repository, issue_json, label_json, repository_json

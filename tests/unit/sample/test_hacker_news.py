@@ -4,8 +4,8 @@ import json
 from contextlib import asynccontextmanager
 
 import pytest
+from tests.support.clock import ManualClock
 
-from tidings.model.clock import ManualClock
 from tidings.net.client import Web
 from tidings.sample.hacker_news import HackerNews
 from tidings.sample.serving import StandIn

@@ -7,9 +7,9 @@ from html import escape
 from pathlib import Path
 
 import pytest
+from tests.support.clock import ManualClock
 
 from tidings.discover.feed import find_feeds, parse_feed
-from tidings.model.clock import ManualClock
 from tidings.net.client import Web
 from tidings.sample.news import APITUBE, NEWSDATA, News
 from tidings.sample.serving import StandIn

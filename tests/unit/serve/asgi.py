@@ -5,12 +5,12 @@ from __future__ import annotations
 import asyncio
 import gzip
 import json
-from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Any
 from urllib.parse import unquote, urlencode
 
 import msgspec
+from tests.support.waiting import until
 
 
 @dataclass(frozen=True)
@@ -34,13 +34,6 @@ class Answer:
     @property
     def json(self) -> Any:
         return msgspec.json.decode(self.body)
-
-
-async def eventually(holds: Callable[[], Awaitable[bool]]) -> None:
-    """Wait until something holds, for a minute at most."""
-    async with asyncio.timeout(60):
-        while not await holds():  # noqa: ASYNC110  # what is waited for lies behind the server
-            await asyncio.sleep(0.005)
 
 
 class Client:
@@ -116,3 +109,42 @@ class Client:
         await self.app(scope, receive, send)
         body = b"".join(message.get("body", b"") for message in messages[1:])
         return Answer(messages[0]["status"], list(messages[0]["headers"]), body)
+
+
+class Listener:
+    """Reads a stream until it has enough."""
+
+    def __init__(
+        self, app: Any, headers: dict[str, str] | None = None, path: str = "/api/v1/events", query: str = ""
+    ) -> None:
+        self.received = b""
+        self._gone = asyncio.Event()
+        sent = {"host": "localhost", **(headers or {})}
+        scope = {
+            "type": "http",
+            "method": "GET",
+            "path": path,
+            "query_string": query.encode(),
+            "root_path": "",
+            "headers": [(name.encode(), value.encode()) for name, value in sent.items()],
+            "client": ("127.0.0.1", 1),
+            "server": ("127.0.0.1", 8000),
+            "scheme": "http",
+            "http_version": "1.1",
+        }
+        self.task = asyncio.create_task(app(scope, self._receive, self._send))
+
+    async def _receive(self) -> dict[str, Any]:
+        await self._gone.wait()
+        return {"type": "http.disconnect"}
+
+    async def _send(self, message: Any) -> None:
+        self.received += message.get("body", b"")
+
+    async def until(self, text: bytes) -> None:
+        await until(lambda: text in self.received)
+
+    async def leave(self) -> None:
+        self._gone.set()
+        async with asyncio.timeout(60):
+            await self.task

@@ -30,8 +30,8 @@ def test_a_quiet_pipeline_fires_nothing() -> None:
 @pytest.mark.parametrize(
     ("fields", "name"),
     [
-        ({"queues": {"ai": 101}}, "summarize queue"),
-        ({"queues": {"notify": 51}}, "announce queue"),
+        ({"phases": {"summarize": 101}}, "summarize queue"),
+        ({"phases": {"announce": 51}}, "announce queue"),
         ({"dead_letters": 21}, "dead letters"),
         ({"leased": 11}, "leases"),
         ({"oldest_due_seconds": 7201.0}, "processing lag"),
@@ -54,8 +54,8 @@ def test_above_its_threshold_a_rule_fires(fields: dict[str, object], name: str) 
 @pytest.mark.parametrize(
     "fields",
     [
-        {"queues": {"ai": 100, "fetch": 500}, "states": {"found": 500}},
-        {"queues": {"notify": 50}},
+        {"phases": {"summarize": 100}, "queues": {"fetch": 500}, "states": {"found": 500}},
+        {"phases": {"announce": 50}},
         {"dead_letters": 20},
         {"leased": 10},
         {"shelf_writes_today": 900, "shelf_writes_limit": 1000},

@@ -7,15 +7,15 @@ from typing import Annotated
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, SecretStr
 
 from tidings.model.durations import duration_seconds
-from tidings.model.errors import BadInput
 from tidings.model.pipeline import Pipeline, Source
 from tidings.model.publication import IdIndex, Retention
-from tidings.model.urls import canonical_url
-from tidings.pipelines.bitcoin_news.apitube import ApiTube
-from tidings.pipelines.bitcoin_news.article import KIND, PIPELINE
-from tidings.pipelines.bitcoin_news.newsdata import NewsData
-from tidings.pipelines.bitcoin_news.presentation import COLLECTION, announce, articles, first_card, present
-from tidings.pipelines.bitcoin_news.rss import Outlet, source_names
+from tidings.model.urls import checked_address
+from tidings.pipelines.bitcoin_news.body import KIND, PIPELINE
+from tidings.pipelines.bitcoin_news.cards import COLLECTION, articles, first_card, present
+from tidings.pipelines.bitcoin_news.notices import announce
+from tidings.pipelines.bitcoin_news.source_apitube import ApiTube
+from tidings.pipelines.bitcoin_news.source_newsdata import NewsData
+from tidings.pipelines.bitcoin_news.source_rss import OutletFeed, source_names
 from tidings.pipelines.bitcoin_news.workflow import article_workflow
 
 DEFAULT_FEEDS = (
@@ -27,17 +27,10 @@ DEFAULT_FEEDS = (
     "https://cryptopotato.com/feed/",
 )
 REMEMBERED_DAYS = 30
-"""How much longer than the article itself its sightings are kept, lest a provider that shows old news seem new."""
+"""How much longer than the article its sightings are kept, so that a provider listing old news does not make it new."""
 
 
-def _web_address(url: str) -> str:
-    try:
-        return canonical_url(url)
-    except BadInput as error:
-        raise ValueError(str(error)) from error
-
-
-WebAddress = Annotated[str, AfterValidator(_web_address)]
+WebAddress = Annotated[str, AfterValidator(checked_address)]
 
 
 class Settings(BaseModel):
@@ -159,5 +152,5 @@ def _sources(settings: Settings) -> list[Source]:
         )
     feeds = tuple(dict.fromkeys(settings.feeds))
     for name, url in zip(source_names(feeds), feeds, strict=True):
-        found.append(Outlet(name=name, url=url, every_seconds=settings.every, keep_days=keep_days))
+        found.append(OutletFeed(name=name, url=url, every_seconds=settings.every, keep_days=keep_days))
     return found

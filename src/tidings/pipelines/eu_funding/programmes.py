@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tidings.pipelines.eu_funding.opportunity import Status, Type
+from tidings.pipelines.eu_funding.body import Status, Type
 
 STATUS_CODES: dict[str, Status] = {"31094501": "forthcoming", "31094502": "open", "31094503": "closed"}
 CODES_OF_STATUS = {status: code for code, status in STATUS_CODES.items()}

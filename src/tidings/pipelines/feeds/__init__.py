@@ -10,11 +10,12 @@ from typing import Annotated, Any
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, field_validator, model_validator
 
 from tidings.model.durations import duration_seconds
-from tidings.model.errors import BadInput
 from tidings.model.pipeline import Pipeline
 from tidings.model.publication import Retention
-from tidings.model.urls import canonical_url, public_host
-from tidings.pipelines.feeds.entry import ENTRIES, EXAMPLE, KIND, PIPELINE, announce, notice, present
+from tidings.model.urls import canonical_url, checked_address, public_host
+from tidings.pipelines.feeds.body import KIND, PIPELINE
+from tidings.pipelines.feeds.cards import ENTRIES, EXAMPLE, present
+from tidings.pipelines.feeds.notices import announce, notice
 from tidings.pipelines.feeds.rhythm import Bounds
 from tidings.pipelines.feeds.source import FeedSource
 from tidings.pipelines.feeds.workflow import entry_workflow
@@ -23,7 +24,7 @@ FEEDS_MAX = 1_000
 Seconds = Annotated[float, BeforeValidator(duration_seconds), Field(ge=60)]
 
 
-class Feed(BaseModel):
+class FeedSetting(BaseModel):
     """One feed to watch."""
 
     model_config = ConfigDict(extra="forbid", use_attribute_docstrings=True)
@@ -40,10 +41,7 @@ class Feed(BaseModel):
     @field_validator("url")
     @classmethod
     def _is_an_address(cls, url: str) -> str:
-        try:
-            canonical_url(url)
-        except BadInput as error:
-            raise ValueError("write a feed as an http or https address") from error
+        checked_address(url)
         return url.strip()
 
 
@@ -56,7 +54,7 @@ class Settings(BaseModel):
 
     model_config = ConfigDict(extra="forbid", use_attribute_docstrings=True)
 
-    feeds: Annotated[list[Annotated[Feed, BeforeValidator(_addressed)]], Field(max_length=FEEDS_MAX)] = []
+    feeds: Annotated[list[Annotated[FeedSetting, BeforeValidator(_addressed)]], Field(max_length=FEEDS_MAX)] = []
     """The feeds: addresses, or {url, name, full_text, interval}."""
     interval: Seconds = 3600.0
     """The time between two looks while a feed's rhythm is unknown."""
@@ -98,12 +96,12 @@ def build(settings: Settings) -> Pipeline:
     )
 
 
-def _source(name: str, feed: Feed, settings: Settings) -> FeedSource:
+def _source(name: str, feed: FeedSetting, settings: Settings) -> FeedSource:
     bounds = Bounds(settings.interval, settings.min_interval, settings.max_interval, feed.interval)
     return FeedSource(feed=name, url=feed.url, title=feed.name, full_text=feed.full_text, bounds=bounds)
 
 
-def source_names(feeds: list[Feed]) -> list[str]:
+def source_names(feeds: list[FeedSetting]) -> list[str]:
     """Name each feed after what it is called, or its host; a second one of a name gets a mark of its address too.
 
     The name is part of every entry's key: who watches two feeds of one host had better name them.

@@ -9,7 +9,7 @@ from statistics import median
 
 import msgspec
 
-from tidings.discover.feed import Feed, next_check_seconds
+from tidings.discover.feed import ParsedFeed, next_check_seconds
 
 ENTRIES_LOOKED_AT = 20
 LOOKS_PER_ENTRY = 2
@@ -38,7 +38,7 @@ class Rhythm(msgspec.Struct, frozen=True, omit_defaults=True):
     """The outlet's own wish."""
 
 
-def rhythm_of(feed: Feed, now_ms: int) -> Rhythm:
+def rhythm_of(feed: ParsedFeed, now_ms: int) -> Rhythm:
     """Read a feed's pace off its entries' dates; dates in the future count for nothing."""
     dated = (entry.published_ms or entry.updated_ms for entry in feed.entries)
     times = sorted((at for at in dated if at is not None and at <= now_ms), reverse=True)[:ENTRIES_LOOKED_AT]
@@ -58,8 +58,8 @@ def next_look_seconds(rhythm: Rhythm, headers: Mapping[str, str], now_ms: int, b
         silence_seconds = (now_ms - rhythm.newest_ms) / 1000
         wait = max(rhythm.gap_seconds / LOOKS_PER_ENTRY, silence_seconds * SILENCE_SHARE)
     wait = min(max(wait, bounds.shortest_seconds), bounds.longest_seconds)
-    asked = next_check_seconds(None, headers, every_seconds=wait, at_most_seconds=bounds.longest_seconds)
-    return min(max(wait, asked or 0.0, rhythm.asked_seconds or 0.0), bounds.longest_seconds)
+    wish_seconds = next_check_seconds(None, headers, every_seconds=wait, at_most_seconds=bounds.longest_seconds)
+    return min(max(wait, wish_seconds or 0.0, rhythm.asked_seconds or 0.0), bounds.longest_seconds)
 
 
 def _median_gap(times: Sequence[int]) -> float | None:

@@ -2,74 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-import msgspec
-
 from tidings.model.backoff import RetryPolicy
-from tidings.model.contracts import Kit
-from tidings.model.outcome import Advance, Outcome
-from tidings.model.workflow import Transition, Work, Workflow
-from tidings.pipelines.feeds.entry import KIND, PIPELINE, TEXT_CHARS_MAX, EntryBody
-
-ENOUGH_CHARS = 2_000
-"""A feed that tells this much tells everything: its page need not be asked for."""
-SHORT_WORDS = 40
-"""A text this short is its own summary."""
-
-
-async def fetch(work: Work, kit: Kit) -> Outcome:
-    """Read the page behind the entry, unless the feed told enough or nobody wants it."""
-    body: EntryBody = carried_over(work.body, work.accepted)
-    if not body.full_text or body.url is None or len(body.feed_text) >= ENOUGH_CHARS:
-        return Advance(with_feed_text(body), note="the feed's own text")
-    response = await kit.fetcher.page(body.url)
-    extract = await kit.extractor.extract(response.body, response.url, max_chars=TEXT_CHARS_MAX)
-    text = extract.text.replace("\0", "").strip()
-    if len(text) <= len(body.feed_text):
-        return Advance(with_feed_text(body), note="the page says no more than the feed")
-    author = body.author or extract.author
-    language = body.language or extract.language
-    return Advance(replace(body, text=text, text_from="page", author=author, language=language, page_error=None))
-
-
-def use_feed_text(work: Work) -> Outcome:
-    """Go on with what the feed told: its page cannot be had."""
-    body = with_feed_text(carried_over(work.body, work.accepted))
-    return Advance(replace(body, page_error=work.error), note="the page cannot be had")
-
-
-async def summarize(work: Work, kit: Kit) -> Outcome:
-    """Ask for a summary, unless the text is short enough to be its own."""
-    body: EntryBody = work.body
-    if len(body.text.split()) <= SHORT_WORDS:
-        return Advance(replace(body, summary=body.text or body.title), note="short enough")
-    answer, provenance = await kit.enricher.summarize(body.text, title=body.title, pipeline=PIPELINE)
-    return Advance(replace(body, summary=answer.summary, summarized_by=provenance), provenance=provenance)
-
-
-def publish(work: Work) -> Outcome:
-    """Show the entry."""
-    body: EntryBody = work.body
-    shown_at = body.first_shown_at if body.first_shown_at is not None else work.now_ms
-    return Advance(replace(body, processed_at=work.now_ms, first_shown_at=shown_at))
-
-
-def carried_over(body: EntryBody, accepted: EntryBody | None) -> EntryBody:
-    """Keep when an entry was first found and shown, whatever changed in it since."""
-    if accepted is None:
-        return body
-    return replace(body, found_at=accepted.found_at, first_shown_at=accepted.first_shown_at)
-
-
-def with_feed_text(body: EntryBody) -> EntryBody:
-    """Take the feed's words as the text."""
-    return replace(body, text=body.feed_text[:TEXT_CHARS_MAX], text_from="feed")
-
-
-def replace(body: EntryBody, **changes: Any) -> EntryBody:
-    """Return a body with some fields changed."""
-    return msgspec.structs.replace(body, **changes)
+from tidings.model.workflow import Transition, Workflow
+from tidings.pipelines.feeds.body import KIND, EntryBody
+from tidings.pipelines.feeds.processors import fetch, publish, summarize, use_feed_text
 
 
 def entry_workflow() -> Workflow:

@@ -12,15 +12,18 @@ from tidings.model.durations import duration_seconds
 from tidings.model.errors import Transient
 from tidings.model.pipeline import Pipeline, Schedule
 from tidings.net.client import raise_for_status
-from tidings.pipelines.first_issues.bodies import PIPELINE
-from tidings.pipelines.first_issues.cards import announce_issue, issue_notice, present_issue, present_repo
-from tidings.pipelines.first_issues.collections import COLLECTIONS, EXAMPLE_ISSUE
-from tidings.pipelines.first_issues.discovery import Discovery
-from tidings.pipelines.first_issues.github import GitHub
-from tidings.pipelines.first_issues.issues import Details, issue_workflow
-from tidings.pipelines.first_issues.listing import Listing, collect, read_awesome, read_configured, split_name
+from tidings.pipelines.first_issues.body_repo import PIPELINE
+from tidings.pipelines.first_issues.cards_issue import EXAMPLE_ISSUE, ISSUES, present_issue
+from tidings.pipelines.first_issues.cards_repo import REPOS, present_repo
+from tidings.pipelines.first_issues.client import GitHubClient
+from tidings.pipelines.first_issues.lists import RepoList, collect, read_awesome, read_configured, split_name
 from tidings.pipelines.first_issues.lookup import Lookup
-from tidings.pipelines.first_issues.repos import Survey, repo_workflow
+from tidings.pipelines.first_issues.notices_issue import announce_issue, issue_notice
+from tidings.pipelines.first_issues.processors_issue import Details
+from tidings.pipelines.first_issues.processors_repo import Survey
+from tidings.pipelines.first_issues.source import Discovery
+from tidings.pipelines.first_issues.workflow_issue import issue_workflow
+from tidings.pipelines.first_issues.workflow_repo import repo_workflow
 
 LIST_URL = "https://raw.githubusercontent.com/MunGell/awesome-for-beginners/main/data.json"
 CALLS_AN_HOUR, CALLS_AN_HOUR_WITH_TOKEN = 60, 5_000
@@ -28,7 +31,7 @@ CALLS_AN_HOUR, CALLS_AN_HOUR_WITH_TOKEN = 60, 5_000
 Seconds = Annotated[float, BeforeValidator(duration_seconds), Field(gt=0)]
 
 
-class Repository(BaseModel):
+class RepositorySetting(BaseModel):
     """A repository to watch besides the list."""
 
     model_config = ConfigDict(extra="forbid", use_attribute_docstrings=True)
@@ -61,7 +64,7 @@ class Settings(BaseModel):
     """How often the issues of a repository are read even if nothing seems to have changed."""
     list_url: str = LIST_URL
     """The beginners' list; empty leaves it out."""
-    repositories: list[Annotated[Repository, BeforeValidator(_named)]] = []
+    repositories: list[Annotated[RepositorySetting, BeforeValidator(_named)]] = []
     """More repositories: "owner/name", or {name, label}."""
     github_url: str = "https://api.github.com"
     """The address of GitHub's API."""
@@ -81,7 +84,7 @@ class Settings(BaseModel):
 
 def build(settings: Settings) -> Pipeline:
     """Declare the pipeline."""
-    github = GitHub(
+    github = GitHubClient(
         base_url=settings.github_url,
         token=settings.token.get_secret_value() if settings.token else None,
         daily_calls=daily_calls(settings),
@@ -106,7 +109,7 @@ def build(settings: Settings) -> Pipeline:
                 lookup=Lookup(github, settings.recheck_gone_every),
             ),
         ),
-        collections=COLLECTIONS,
+        collections=(REPOS, ISSUES),
         presenters={"repo": present_repo, "issue": present_issue},
         first_cards={"repo": present_repo},
         announce={"issue": announce_issue},
@@ -114,7 +117,7 @@ def build(settings: Settings) -> Pipeline:
     )
 
 
-async def read_lists(kit: Kit, *, url: str, repositories: list[Repository]) -> Listing:
+async def read_lists(kit: Kit, *, url: str, repositories: list[RepositorySetting]) -> RepoList:
     """Read the configured repositories and the beginners' list; without the latter, the former still count."""
     entries = read_configured([(each.name, each.label) for each in repositories])
     if not url:

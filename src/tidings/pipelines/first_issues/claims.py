@@ -1,4 +1,4 @@
-"""Tells whether somebody already works on an issue: assigned, or said so and still counts."""
+"""Tells whether a person already works on an issue: by assignment, or by a comment that is not too old."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ class Claim:
 
 
 def find_claim(assignees: Sequence[str], comments: Iterable[Comment], *, now_ms: int, holds_ms: int) -> Claim | None:
-    """Return who has the issue: whoever is assigned, or the last who asked for it and has not let go or gone quiet."""
+    """Return who has the issue: the first assignee, or the last commenter who asked for it and did not give up."""
     if assignees:
         return Claim(assignees[0], "assigned")
     held: dict[str, int] = {}
@@ -91,7 +91,7 @@ def find_claim(assignees: Sequence[str], comments: Iterable[Comment], *, now_ms:
         if releases(comment.text):
             held.pop(comment.author, None)
         elif comment.author in held or claims(comment.text):
-            # Whoever asked once and still takes part has not gone quiet.
+            # A further comment of the same person renews the claim.
             held[comment.author] = comment.at_ms
     live = [(at_ms, author) for author, at_ms in held.items() if at_ms + holds_ms > now_ms]
     if not live:
@@ -116,6 +116,6 @@ def _any(patterns: tuple[re.Pattern[str], ...], words: str) -> bool:
 
 
 def _own_words(text: str) -> str:
-    """Leave out quotations and code: they are somebody else's words, or nobody's."""
+    """Leave out quotations and code: they are not the author's own words."""
     plain = _QUOTED.sub(" ", text[:TEXT_CHARS_MAX]).lower()
     return re.sub(r"[ \t]+", " ", plain.replace("’", "'"))

@@ -48,8 +48,8 @@ def match_label(listed: str | None, real: Sequence[str]) -> LabelMatch:
 def _for_none_listed(real: Sequence[str]) -> LabelMatch:
     usual = _find(USUAL_LABEL, real)
     names = () if usual is None else (usual,)
-    said = f"{_shown(names)} is used" if names else f"the repository has no {USUAL_LABEL!r} either"
-    return LabelMatch(names, "missing", f"the list names no label; {said}")
+    choice = f"{_shown(names)} is used" if names else f"the repository has no {USUAL_LABEL!r} either"
+    return LabelMatch(names, "missing", f"the list names no label; {choice}")
 
 
 def _told(listed: str, names: tuple[str, ...]) -> LabelMatch:

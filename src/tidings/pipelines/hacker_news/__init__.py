@@ -8,11 +8,11 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_valida
 
 from tidings.model.durations import duration_seconds
 from tidings.model.pipeline import Pipeline, Schedule
-from tidings.pipelines.hacker_news.admit import admit
-from tidings.pipelines.hacker_news.firebase import LISTINGS, Listing
-from tidings.pipelines.hacker_news.item import KIND, PIPELINE
-from tidings.pipelines.hacker_news.presentation import ITEMS, present
+from tidings.pipelines.hacker_news.body import KIND, PIPELINE
+from tidings.pipelines.hacker_news.cards import ITEMS, present
+from tidings.pipelines.hacker_news.client import LISTINGS, Listing
 from tidings.pipelines.hacker_news.source import FirebaseSource
+from tidings.pipelines.hacker_news.upload import admit
 from tidings.pipelines.hacker_news.workflow import workflow
 
 
@@ -26,12 +26,16 @@ class Settings(BaseModel):
     every: Annotated[float, BeforeValidator(duration_seconds)] = Field(
         default=60, ge=1, description="How often the API is asked."
     )
+    streams: bool = True
+    """Whether new and changed items are also heard of at once, by the API's streams."""
     concurrency: int = Field(default=16, ge=1, le=64, description="Requests at a time; the API takes one an item.")
     first_items: int = Field(default=500, ge=0, description="How far behind the newest item the first run starts.")
     items_per_run: int = Field(default=2_000, ge=1, le=50_000)
     """The most new items read in one run; the rest waits for the next."""
     list_size: int = Field(default=100, ge=0, le=500, description="How many ids of each list count, from its top.")
     thread_items: int = Field(default=500, ge=0, le=50_000, description="Older parents and kids read in one run.")
+    rereads_per_run: int = Field(default=2_000, ge=0, le=50_000)
+    """The most items read again in one run, for changes that passed unseen; the rest waits for the next."""
     listings: tuple[Listing, ...] = LISTINGS
     """The lists whose ids are read."""
     max_retries: int = Field(default=3, ge=1, le=20)
@@ -54,11 +58,13 @@ def build(settings: Settings) -> Pipeline:
     source = FirebaseSource(
         settings.base_url,
         Schedule(every_seconds=settings.every),
+        streams=settings.streams,
         concurrency=settings.concurrency,
         first_items=settings.first_items,
         items_per_run=settings.items_per_run,
         list_size=settings.list_size,
         thread_items=settings.thread_items,
+        rereads_per_run=settings.rereads_per_run,
         listings=settings.listings,
     )
     life = workflow(

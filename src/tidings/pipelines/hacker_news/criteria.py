@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tidings.model.outcome import No, Verdict
 from tidings.model.workflow import Work
-from tidings.pipelines.hacker_news.item import TYPES, Body
+from tidings.pipelines.hacker_news.body import TYPES, ItemBody
 
 HOUR_MS = 3_600_000
 NEWER_ABOVE = "names what cannot stand above it"
@@ -13,7 +13,7 @@ NEWER_ABOVE = "names what cannot stand above it"
 
 def is_valid(work: Work) -> Verdict:
     """Tell whether the item has a positive id and a type we know."""
-    body: Body = work.body
+    body: ItemBody = work.body
     if body.id <= 0:
         return No(f"id: {body.id} is not positive")
     if body.type is None:
@@ -25,7 +25,7 @@ def is_valid(work: Work) -> Verdict:
 
 def is_hierarchy_valid(work: Work) -> Verdict:
     """Tell whether a comment names its parent and an option its poll, and neither names itself."""
-    body: Body = work.body
+    body: ItemBody = work.body
     if body.type == "comment":
         return _names_another(body.id, "parent", body.parent)
     if body.type == "pollopt":
@@ -35,7 +35,7 @@ def is_hierarchy_valid(work: Work) -> Verdict:
 
 def is_complete(work: Work) -> Verdict:
     """Tell whether every step left its mark, and the item stands somewhere."""
-    body: Body = work.body
+    body: ItemBody = work.body
     if body.misplaced is not None:
         return No(body.misplaced, NEWER_ABOVE)
     if body.ingested_at is None:
@@ -47,7 +47,7 @@ def is_complete(work: Work) -> Verdict:
 
 def is_retryable(work: Work, *, max_retries: int = 3, window_ms: int = 24 * HOUR_MS) -> Verdict:
     """Tell whether a failed item may be tried again: few enough failures, the last of them not long ago."""
-    body: Body = work.body
+    body: ItemBody = work.body
     if body.retry_count >= max_retries:
         return No(f"retry_count: {body.retry_count} of {max_retries} used")
     if body.last_failure_at is None:

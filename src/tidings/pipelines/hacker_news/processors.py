@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Mapping
 from collections.abc import Set as AbstractSet
 
+import msgspec
 from msgspec.structs import replace
 
 from tidings.model.errors import Permanent
 from tidings.model.item import AWAITS, TOP, Link, ref
 from tidings.model.outcome import Advance
+from tidings.model.publication import Presentation, told_failed
+from tidings.model.urls import browser_address, is_web_address
 from tidings.model.workflow import Work
-from tidings.pipelines.hacker_news.cleaning import clean_text, clean_title
+from tidings.net.sanitizer import safe_html, without_tags
+from tidings.pipelines.hacker_news.body import KIND, OPTION, POLL, REPLY, ROOTS, ItemBody
+from tidings.pipelines.hacker_news.cards import present
 from tidings.pipelines.hacker_news.criteria import HOUR_MS, NEWER_ABOVE
-from tidings.pipelines.hacker_news.item import KIND, OPTION, POLL, REPLY, ROOTS, Body
-from tidings.pipelines.hacker_news.merging import merge, withdraw
+from tidings.pipelines.hacker_news.merge import merge, withdraw
 
 FIRST_TIME = 1_160_418_092
 """When the first item was posted, in Unix seconds: no item is older."""
@@ -23,23 +26,12 @@ AHEAD_SECONDS_MAX = 86_400
 ERROR_CHARS_MAX = 500
 STACK_CHARS_MAX = 8_000
 
-PORT_MAX = 65_535
-
-_URL = re.compile(
-    r"""https?://
-    (?:[^\s/?#@<>"\\\[\]]*@)?
-    (?:\[(?=[^]]*:[^]]*:)[0-9a-f:.]+\]|[^\s/?#@:%<>"\\\[\].]+(?:\.[^\s/?#@:%<>"\\\[\].]+)*\.?)
-    (?::(\d{0,5}))?
-    (?:[/?#][^\s<>"]*)?""",
-    re.IGNORECASE | re.VERBOSE,
-)
-"""Perhaps a user, then a host of non-empty labels or an address in brackets, perhaps a port, and the rest."""
 _NEW_LIFE = {"retry_count": 0, "last_failure_at": None, "error": None, "stack": None, "retry_attempt_at": None}
 
 
 def ingest(work: Work) -> Advance:
     """Note where the item came from and when. One that failed before and was revived begins a new life."""
-    body: Body = work.body
+    body: ItemBody = work.body
     missing = "type is missing" if body.type is None else None
     since = body.ingested_at or work.now_ms
     ingested = replace(body, ingested_at=since, source_type=body.source_type or "UNKNOWN")
@@ -48,18 +40,20 @@ def ingest(work: Work) -> Advance:
 
 def validate(work: Work) -> Advance:
     """Check time, address and score; clean the HTML of title and text."""
-    body: Body = work.body
+    body: ItemBody = work.body
     _check_time(body.time, work.now_ms)
-    if body.url is not None and not _is_web_address(body.url):
-        raise Permanent(f"url: {body.url[:200]!r} is no web address", cause="url: no web address")
+    url = body.url if body.url is None else browser_address(body.url)
+    if url is not None and not is_web_address(url):
+        raise Permanent(f"url: {url[:200]!r} is no web address", cause="url: no web address")
     if body.score is not None and body.score < 0:
         raise Permanent(f"score: {body.score} is negative", cause="score: negative")
     title, text = body.title, body.text
     return Advance(
         replace(
             body,
-            title=title if title is None else clean_title(title),
-            text=text if text is None else clean_text(text),
+            url=url,
+            title=title if title is None else without_tags(title),
+            text=text if text is None else safe_html(text),
             last_updated=work.now_ms,
         )
     )
@@ -67,12 +61,12 @@ def validate(work: Work) -> Advance:
 
 def deduplicate(work: Work) -> Advance:
     """Merge the item into the one readers know, if there is one and it is older in any field."""
-    body: Body = work.body
-    known: Body | None = work.accepted
-    if known is None:
+    body: ItemBody = work.body
+    accepted: ItemBody | None = work.accepted
+    if accepted is None:
         only = withdraw(body) if body.deleted else body
         return Advance(replace(only, arrival=body.arrival or "new"))
-    merged, changed = merge(known, body)
+    merged, changed = merge(accepted, body)
     if not changed:
         return Advance(replace(merged, arrival="duplicate"), note="duplicate: nothing newer in it")
     return Advance(replace(merged, arrival="updated"), note=f"updated: {', '.join(changed)}")
@@ -80,8 +74,8 @@ def deduplicate(work: Work) -> Advance:
 
 def named_above(work: Work) -> Iterable[str]:
     """Name the items whose knowledge `resolve_hierarchy` wants: what is named as standing above, where it is newer."""
-    known: Body | None = work.accepted
-    named = _newer(work.body) if known is None else [*_newer(work.body), *_newer(known)]
+    accepted: ItemBody | None = work.accepted
+    named = _newer(work.body) if accepted is None else [*_newer(work.body), *_newer(accepted)]
     return [ref(KIND, str(each)) for each in dict.fromkeys(named)] if named else ()
 
 
@@ -96,10 +90,10 @@ def resolve_hierarchy(work: Work) -> Advance:
     only when the story is known. Until then it is awaited; if it turns out to be no story, this item is refused, even
     if readers have seen it by then.
     """
-    body: Body = work.body
+    body: ItemBody = work.body
     if work.related and (refusal := _refusal(body, work.related)):
         has_been_shown = body.indexed_at is not None or body.misplaced is not None
-        shown: Body | None = work.accepted or (body if has_been_shown else None)
+        shown: ItemBody | None = work.accepted or (body if has_been_shown else None)
         if shown is None or not _refusal(shown, work.related):
             raise Permanent(refusal, cause=NEWER_ABOVE)
         return Advance(replace(body, misplaced=refusal), links=())
@@ -123,8 +117,13 @@ def resolve_hierarchy(work: Work) -> Advance:
         links += [Link(ref(KIND, str(kid)), own, REPLY, at) for at, kid in enumerate(kids)]
     if parts:
         links += [Link(ref(KIND, str(part)), own, OPTION, at) for at, part in enumerate(parts)]
+    # What stands at the top has no parent, whatever a copy says; only an option has a poll.
+    parent = None if body.type in ROOTS else body.parent
+    poll = body.poll if body.type == "pollopt" else None
     is_as_given = kids is body.kids and parts is body.parts and body.misplaced is None
-    placed = None if is_as_given else replace(body, misplaced=None, kids=kids, parts=parts)
+    if is_as_given and parent == body.parent and poll == body.poll:
+        return Advance(links=tuple(links), note="; ".join(notes) or None)
+    placed = replace(body, misplaced=None, kids=kids, parts=parts, parent=parent, poll=poll)
     return Advance(placed, links=tuple(links), note="; ".join(notes) or None)
 
 
@@ -136,8 +135,11 @@ def index(work: Work) -> Advance:
 def record_failure(
     work: Work, *, max_retries: int = 3, window_ms: int = 24 * HOUR_MS, base_ms: int = 60_000
 ) -> Advance:
-    """Keep what went wrong, count it, and ask to be woken for another try while that is allowed."""
-    body: Body = work.body
+    """Keep what went wrong, count it, and ask to be woken for another try while that is allowed.
+
+    Readers keep what they know where a newer copy failed; its card says so. A copy they know that fails is withdrawn.
+    """
+    body: ItemBody = work.body
     failures = body.retry_count + 1
     failed = replace(
         body,
@@ -149,8 +151,19 @@ def record_failure(
     wait_ms = base_ms * 4 ** (failures - 1)
     if failures < max_retries and wait_ms < window_ms:
         note = f"failure {failures} of {max_retries}: next try in {wait_ms // 1000} s"
-        return Advance(failed, due_at=work.now_ms + wait_ms, note=note)
-    return Advance(failed, note=f"failure {failures} of {max_retries}: permanently failed")
+        return Advance(failed, due_at=work.now_ms + wait_ms, note=note, presentation=_of_failed(work))
+    note = f"failure {failures} of {max_retries}: permanently failed"
+    return Advance(failed, note=note, presentation=_of_failed(work))
+
+
+def _of_failed(work: Work) -> Presentation | msgspec.UnsetType | None:
+    """Return what readers see of a failed item; nothing changes where they never saw it."""
+    if work.body.indexed_at is not None or work.body.misplaced is not None:
+        return None
+    if work.accepted is None:
+        return msgspec.UNSET
+    shown = present(work.key, work.accepted)
+    return told_failed(shown, "failed") if shown is not None else None
 
 
 def prepare_retry(work: Work) -> Advance:
@@ -158,7 +171,7 @@ def prepare_retry(work: Work) -> Advance:
 
     The item goes on as ingested, so one that failed before it was ingested gets its marks here.
     """
-    body: Body = work.body
+    body: ItemBody = work.body
     fresh = replace(
         body,
         source_type=body.source_type or "UNKNOWN",
@@ -173,29 +186,24 @@ def prepare_retry(work: Work) -> Advance:
     return Advance(fresh, note=f"another try after failure {body.retry_count}")
 
 
-def _is_web_address(url: str) -> bool:
-    found = _URL.fullmatch(url)
-    return found is not None and int(found[1] or 0) <= PORT_MAX
-
-
 def _check_time(time: int | None, now_ms: int) -> None:
     if time is not None and not FIRST_TIME <= time <= now_ms // 1000 + AHEAD_SECONDS_MAX:
         raise Permanent(f"time: {time} is no plausible Unix time of an item", cause="time: not plausible")
 
 
-def _above(item: Body) -> tuple[str, int | None]:
+def _above(item: ItemBody) -> tuple[str, int | None]:
     """Return how an item of its type belongs to what it names, and what that is."""
     if item.type == "comment":
         return REPLY, item.parent
     return OPTION, item.poll if item.type == "pollopt" else None
 
 
-def _newer(item: Body) -> list[int]:
+def _newer(item: ItemBody) -> list[int]:
     """Return what an item names that is newer than itself, whatever its type: another copy may decide that."""
     return [each for each in (item.parent, item.poll) if each is not None and each > item.id]
 
 
-def _refusal(item: Body, related: Mapping[str, Body]) -> str | None:
+def _refusal(item: ItemBody, related: Mapping[str, ItemBody]) -> str | None:
     """Say why an item cannot stand below what it names, if that is newer and known."""
     relation, above = _above(item)
     found = related.get(ref(KIND, str(above))) if above is not None and above > item.id else None
@@ -205,7 +213,7 @@ def _refusal(item: Body, related: Mapping[str, Body]) -> str | None:
     return f"{field}: {above} is a {found.type} newer than {item.id}, which cannot belong to it"
 
 
-def _fit(body: Body, named: tuple[int, ...], tops: AbstractSet[str], notes: list[str]) -> tuple[int, ...] | None:
+def _fit(body: ItemBody, named: tuple[int, ...], tops: AbstractSet[str], notes: list[str]) -> tuple[int, ...] | None:
     """Return the ids that may stand below this item, once each, in order; note the others."""
     is_root = body.type in tops
     above = _above(body)[1]

@@ -6,8 +6,8 @@ from functools import partial
 
 from tidings.model.backoff import RetryPolicy
 from tidings.model.workflow import ANY, Transition, Workflow
+from tidings.pipelines.hacker_news.body import KIND, ItemBody
 from tidings.pipelines.hacker_news.criteria import HOUR_MS, is_complete, is_hierarchy_valid, is_retryable, is_valid
-from tidings.pipelines.hacker_news.item import KIND, Body
 from tidings.pipelines.hacker_news.processors import (
     deduplicate,
     index,
@@ -44,8 +44,7 @@ def workflow(*, max_retries: int = 3, retry_window_hours: float = 24, retry_base
             "failed",
         ),
         transitions=(
-            # What is named above is fetched where a run begins, so that the steps from here to the end are one attempt.
-            Transition("auto_ingest", "initial_state", "ingested", ingest, retry=FAILS, prefetch=named_above),
+            Transition("auto_ingest", "initial_state", "ingested", ingest, retry=FAILS),
             Transition("validate_item", "ingested", "validated", validate, is_valid, retry=FAILS),
             Transition("check_duplicates", "validated", "deduplicated", deduplicate, retry=FAILS),
             Transition(
@@ -55,6 +54,7 @@ def workflow(*, max_retries: int = 3, retry_window_hours: float = 24, retry_base
                 resolve_hierarchy,
                 is_hierarchy_valid,
                 retry=FAILS,
+                prefetch=named_above,
             ),
             Transition("index_item", "hierarchy_resolved", "indexed", index, retry=FAILS, publishes=True),
             Transition("complete_processing", "indexed", "completed", None, is_complete, retry=FAILS),
@@ -66,12 +66,11 @@ def workflow(*, max_retries: int = 3, retry_window_hours: float = 24, retry_base
                 prepare_retry,
                 may_retry,
                 trigger="scheduled",
-                prefetch=named_above,
             ),
         ),
         terminal=frozenset({"completed"}),
         failures=frozenset({"failed"}),
-        body=Body,
+        body=ItemBody,
         # Each copy is merged, field by field, into what the copies before it have made.
         in_turn=True,
     )

@@ -54,7 +54,7 @@ def levels(points: Sequence[Point], since_ms: int, until_ms: int, buckets: int) 
 def sparkline(values: Sequence[float], what: str) -> Markup:
     """Draw how a series went, as bars small enough to stand in a row."""
     peak = max(values, default=0)
-    said = f"{what}: {values[-1]:,.0f} lately, {peak:,.0f} at most" if peak else f"{what}: nothing yet"
+    label = f"{what}: {values[-1]:,.0f} lately, {peak:,.0f} at most" if peak else f"{what}: nothing yet"
     step = _WIDTH / max(1, len(values))
     bars = Markup("").join(
         Markup('<rect x="{:.2f}" y="{:.2f}" width="{:.2f}" height="{:.2f}"/>').format(
@@ -64,9 +64,9 @@ def sparkline(values: Sequence[float], what: str) -> Markup:
         if (size := max(1.5, value / peak * (_HEIGHT - 1)) if value > 0 else 0)
     )
     return Markup(
-        '<svg class="spark" viewBox="0 0 {w} {h}" preserveAspectRatio="none" role="img" aria-label="{said}">'
-        '<title>{said}</title><path class="base" d="M0 {base}H{w}"/>{bars}</svg>'
-    ).format(w=_WIDTH, h=_HEIGHT, said=said, base=_HEIGHT - 0.5, bars=bars)
+        '<svg class="spark" viewBox="0 0 {w} {h}" preserveAspectRatio="none" role="img" aria-label="{label}">'
+        '<title>{label}</title><path class="base" d="M0 {base}H{w}"/>{bars}</svg>'
+    ).format(w=_WIDTH, h=_HEIGHT, label=label, base=_HEIGHT - 0.5, bars=bars)
 
 
 def line_chart(values: Sequence[float], labels: Sequence[str], what: str, tone: str = "accent") -> Markup:
@@ -90,8 +90,8 @@ def stacked_bars(bars: Sequence[Bar], parts: Sequence[str], what: str) -> Markup
 
 
 def _stack(index: int, bar: Bar, parts: Sequence[str], peak: int) -> Markup:
-    said = ", ".join(f"{bar.parts[part]} {part}" for part in parts if bar.parts.get(part))
-    shapes = [Markup("<title>{}: {}</title>").format(bar.label, said or "nothing")]
+    label = ", ".join(f"{bar.parts[part]} {part}" for part in parts if bar.parts.get(part))
+    shapes = [Markup("<title>{}: {}</title>").format(bar.label, label or "nothing")]
     top = 100.0
     for part in parts:
         size = bar.parts.get(part, 0) / peak * 92

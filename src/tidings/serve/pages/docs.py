@@ -7,9 +7,9 @@ from typing import Any
 
 import msgspec
 
-from tidings.serve.operations import Call, Operation
+from tidings.serve.http.operations import Call, Operation
+from tidings.serve.http.replies import Reply
 from tidings.serve.pages.frame import Frame
-from tidings.serve.replies import Reply
 
 
 class Docs:
@@ -17,7 +17,7 @@ class Docs:
 
     def __init__(self, frame: Frame, document: dict[str, Any]) -> None:
         self._frame = frame
-        titles = {name: each.title for name, each in frame.parts.pipelines.items()}
+        titles = {name: each.title for name, each in frame.backend.pipelines.items()}
         self._sections = sections(document, titles)
         self._document = document
 

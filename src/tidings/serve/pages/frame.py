@@ -6,21 +6,20 @@ import time
 from collections.abc import Mapping
 from functools import partial
 from typing import Any
-from urllib.parse import urlencode
+from urllib.parse import urlsplit
 
-from jinja2 import Environment, PackageLoader, StrictUndefined, select_autoescape
+from tidings.serve import markup
+from tidings.serve.backend import Backend
+from tidings.serve.http.access import Access, Caller
+from tidings.serve.http.operations import Call, Handler, Operation, Parameter
+from tidings.serve.http.problems import Problem
+from tidings.serve.http.replies import HTML, Reply
+from tidings.serve.pages import phrases
+from tidings.serve.pages.environment import PageEnvironment
+from tidings.serve.pages.needs import Situation
+from tidings.serve.pages.static_files import StaticFiles
 
-from tidings.model.clock import rfc3339
-from tidings.model.views import StatusView
-from tidings.serve.access import Access, Caller
-from tidings.serve.operations import Call, Handler, Operation, Parameter
-from tidings.serve.pages import wording
-from tidings.serve.pages.needs import Glance, dead_command
-from tidings.serve.pages.static import Static
-from tidings.serve.parts import Parts
-from tidings.serve.replies import HTML, Reply
-
-_GLANCE_SECONDS = 0.5
+_SITUATION_SECONDS = 0.5
 
 TOLD = {
     "revived": "Revived {n}.",
@@ -39,100 +38,82 @@ TOLD = {
 class Frame:
     """Renders pages."""
 
-    def __init__(self, parts: Parts, access: Access) -> None:
-        self.parts = parts
+    def __init__(self, backend: Backend, access: Access) -> None:
+        self.backend = backend
         self.access = access
-        self.static = Static()
-        self._glance: tuple[float, Glance] | None = None
-        self._environment = Environment(
-            loader=PackageLoader("tidings.serve", "templates"),
-            autoescape=select_autoescape(default=True, default_for_string=True),
-            undefined=StrictUndefined,
-            trim_blocks=True,
-            lstrip_blocks=True,
-            auto_reload=False,
-            finalize=wording.visible,
+        self.static = StaticFiles()
+        self._situation: tuple[float, Situation] | None = None
+        self.environment = PageEnvironment(
+            collection for pipeline in backend.pipelines.values() for collection in pipeline.collections
         )
-        self._environment.filters |= {
-            "tidy": wording.tidy,
-            "exactly": wording.exactly,
-            "clean_html": wording.clean_html,
-            "lasting": wording.lasting,
-            "number": wording.number,
-            "shell": wording.shell,
-            "segment": wording.segment,
-            "lines": wording.lines,
-            "coded": wording.coded,
-            "marked": wording.marked_text,
-            "safe_url": wording.safe_url,
-            "host": wording.host_of,
-            "day": wording.day,
-            "exact": rfc3339,
-            "command": wording.command,
-            "answered": wording.answered,
-            "run": wording.run_words,
-            "paced": wording.paced,
-        }
-        self._environment.globals |= {"count": wording.count, "query": link_query, "dead_command": dead_command}
 
-    async def glance(self) -> Glance:
+    async def situation(self) -> Situation:
         """Return how things are, shared by everything that asks within half a second."""
         now = time.monotonic()
-        if self._glance is None or now - self._glance[0] > _GLANCE_SECONDS:
-            self._glance = (now, await self.parts.executor.read(self._look))
-        return self._glance[1]
+        if self._situation is None or now - self._situation[0] > _SITUATION_SECONDS:
+            self._situation = (now, await self.backend.executor.read(self._look))
+        return self._situation[1]
 
-    def _look(self) -> Glance:
-        desk = self.parts.desk
-        status = desk.status()
+    def _look(self) -> Situation:
+        status = self.backend.status_views.status()
         # Every page looks: what would mean reading many rows is asked for only where there is something to tell.
         has_dead = any(view.dead_letters for view in status.pipelines.values())
         has_paused = any(part.startswith("channel:") for part in status.paused)
-        return Glance(status, desk.dead_letters() if has_dead else [], desk.channels() if has_paused else [])
-
-    async def status(self) -> StatusView:
-        """Return the status alone."""
-        return (await self.glance()).status
+        dead = self.backend.item_views.dead_letters() if has_dead else []
+        return Situation(status, dead, self.backend.status_views.channels() if has_paused else [])
 
     def look_again(self) -> None:
         """Ask again: something was just changed."""
-        self._glance = None
+        self._situation = None
 
     async def page(self, call: Call, template: str, *, status: int = 200, **context: Any) -> Reply:
         """Render a page for a caller."""
-        glance = await self.glance()
-        needs = glance.asks(self.parts.pipelines)
-        return self.render(call.request.scope, call.caller, template, status, needs=needs, glance=glance, **context)
+        situation = await self.situation()
+        needs = situation.asks(self.backend.pipelines)
+        return self.render(
+            call.request.scope, call.caller, template, status, needs=needs, situation=situation, **context
+        )
 
     def render(
         self, scope: Mapping[str, Any], caller: Caller, template: str, status: int = 200, **context: Any
     ) -> Reply:
         """Render a template with what every page needs."""
-        now_ms = self.parts.clock.now_ms()
+        now_ms = self.backend.clock.now_ms()
         may_operate = self.access.is_allowed(caller, "operate")
-        body = self._environment.get_template(template).render(
-            root=self.parts.root_path,
+        body = self.environment.get_template(template).render(
+            root=self.backend.root_path,
             static=self.static.paths,
-            pipelines=self.parts.pipelines,
-            here=_path_of(scope, self.parts.root_path),
-            back=_back(scope, self.parts.root_path),
+            pipelines=self.backend.pipelines,
+            here=_path_of(scope, self.backend.root_path),
+            back=_back(scope, self.backend.root_path),
             told=_told(scope),
             now_ms=now_ms,
-            when=partial(wording.when, now_ms=now_ms),
-            told_at=partial(wording.told, now_ms=now_ms),
-            doing=partial(wording.doing, now_ms=now_ms),
+            when=partial(phrases.when, now_ms=now_ms),
+            told_at=partial(phrases.told, now_ms=now_ms),
+            doing=partial(phrases.doing, now_ms=now_ms),
             may_operate=may_operate,
             is_signed_in=caller.session is not None,
-            is_demo=self.parts.is_demo,
+            is_demo=self.backend.is_demo,
             form_token=self.access.sessions.form_token(caller.session),
-            version=self.parts.version,
+            version=self.backend.version,
             **context,
         )
         return Reply(body.encode(), status, HTML, tagged=False)
 
+    def show_problem(self, scope: Mapping[str, Any], problem: Problem, caller: Caller) -> Reply:
+        """Show a problem as a page; where signing in would help, lead there."""
+        root = self.backend.root_path
+        if problem.status == 401 and scope["method"] in ("GET", "HEAD"):
+            path = str(scope["path"]).removeprefix(root) or "/"
+            back = path if urlsplit(path).netloc == "" else "/"
+            return Reply(b"", 303, None, {"Location": f"{root}/login?next={markup.segment(back)}"})
+        reply = self.render(scope, caller, "problem.html", problem.status, needs=0, situation=None, problem=problem)
+        reply.headers |= problem.headers
+        return reply
+
 
 def page_at(path: str, handler: Handler, parameters: tuple[Parameter, ...] = ()) -> Operation:
-    """Declare a page that whoever may read may look at."""
+    """Declare a page; it needs the scope `read`."""
     return Operation("GET", path, "read", handler, "Page", parameters=parameters, is_page=True, any_query=True)
 
 
@@ -145,7 +126,7 @@ def _back(scope: Mapping[str, Any], root: str) -> str:
     """Return this page's own address, for forms to come back to."""
     query = scope["query_string"].decode("latin-1")
     kept = "&".join(pair for pair in query.split("&") if pair and not pair.startswith("told="))
-    path = wording.segment(_path_of(scope, root))
+    path = markup.segment(_path_of(scope, root))
     return f"{path}?{kept}" if kept else path
 
 
@@ -160,9 +141,3 @@ def _told(scope: Mapping[str, Any]) -> str | None:
                     n=int(number) if number.isascii() and number.isdigit() and len(number) < 9 else "it"
                 )
     return None
-
-
-def link_query(values: Mapping[str, Any], **changes: Any) -> str:
-    """Return a query string of the values that are set, some of them changed."""
-    chosen = {name: value for name, value in {**values, **changes}.items() if value not in (None, "")}
-    return f"?{urlencode(chosen)}" if chosen else "?"

@@ -78,11 +78,11 @@ def draw(
     for box in boxes.values():
         number, lost = counts.get(box.state, 0), dead.get(box.state, 0)
         shapes.append(_draw_box(workflow, box, number, lost, links.get(box.state)))
-    said = f"Workflow of {workflow.kind}: {len(workflow.states)} states, {len(workflow.transitions)} transitions"
+    label = f"Workflow of {workflow.kind}: {len(workflow.states)} states, {len(workflow.transitions)} transitions"
     return Markup(
-        '<div class="scroller" tabindex="0" role="group" aria-label="{said}">'
+        '<div class="scroller" tabindex="0" role="group" aria-label="{label}">'
         '<svg class="graph" width="{w:.0f}" height="{h:.0f}" viewBox="-2 0 {w:.0f} {h:.0f}">{arrow}{shapes}</svg></div>'
-    ).format(said=said, w=width + 8, h=height, arrow=_ARROW, shapes=Markup("").join(shapes))
+    ).format(label=label, w=width + 8, h=height, arrow=_ARROW, shapes=Markup("").join(shapes))
 
 
 def tone_of(workflow: Workflow, state: str) -> str:
@@ -310,5 +310,5 @@ def _draw_box(workflow: Workflow, box: _Box, count: int, dead: int, link: str | 
     )  # fmt: skip
     if link is None:
         return Markup('<g class="box">{}</g>').format(shape)
-    said = f"{box.state}: {count:,} items" + (f", {dead:,} of them dead letters" if dead else "")
-    return Markup('<a class="box" href="{}" aria-label="{}">{}</a>').format(link, said, shape)
+    label = f"{box.state}: {count:,} items" + (f", {dead:,} of them dead letters" if dead else "")
+    return Markup('<a class="box" href="{}" aria-label="{}">{}</a>').format(link, label, shape)

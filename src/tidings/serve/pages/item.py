@@ -8,49 +8,60 @@ import msgspec
 
 from tidings.model.history import came_past
 from tidings.model.pipeline import Pipeline
+from tidings.model.publication import DELIVERY
 from tidings.model.views import ItemRow, ItemView
-from tidings.serve.collections import Collections
-from tidings.serve.operations import Call
+from tidings.serve.api.card_search import CardSearch
+from tidings.serve.api.collections import Collections
+from tidings.serve.api.listings import Reader
+from tidings.serve.api.readable_cards import ReadableCard, from_shelf
+from tidings.serve.api.threads import ThreadPlace, read_thread
+from tidings.serve.http.operations import Call, Parameter
+from tidings.serve.http.replies import Reply
+from tidings.serve.markup import tidy
+from tidings.serve.pages.environment import CARD
 from tidings.serve.pages.frame import Frame
-from tidings.serve.pages.now import DELIVERY
-from tidings.serve.pages.suits import Shape, suit_of
-from tidings.serve.pages.wording import tidy, words_of
-from tidings.serve.reading import Reader
-from tidings.serve.replies import Reply
-from tidings.serve.threads import Place, read_thread
 
 COMMENTS_MAX = 1_500
+"""How many comments one part of a thread has; what is above them is drawn again."""
+NESTING_MAX = 100
+"""Deeper comments are drawn side by side: browsers give up nesting at some hundreds of elements."""
+SIMILAR_SHOWN = 5
+PART = Parameter("part", "Which part of a long thread.", "integer", minimum=1, maximum=1_000)
 
 
 class ItemPage:
     """Draws items, published or not."""
 
-    def __init__(self, frame: Frame, collections: Collections) -> None:
+    def __init__(self, frame: Frame, collections: Collections, search: CardSearch) -> None:
         self._frame = frame
-        self._parts = frame.parts
+        self._backend = frame.backend
         self._collections = collections
+        self._search = search
 
-    async def show(self, call: Call, reader: Reader | None, shape: Shape | None, view: ItemView | None) -> Reply:
+    async def show(self, call: Call, reader: Reader | None, card: ReadableCard | None, view: ItemView | None) -> Reply:
         """Show an item: what a reader sees on the left, its life on the right."""
-        thread = None
-        if reader is not None and shape is not None and reader.collection.relation is not None:
-            thread = await read_thread(self._parts.executor, self._parts.links, reader, shape.id)
-        pipeline = self._parts.pipelines.get(reader.pipeline if reader else view.item.pipeline if view else "")
+        thread, part = None, call.values.get(PART.name) or 1
+        if reader is not None and card is not None and reader.collection.relation is not None:
+            thread = await read_thread(self._backend.executor, self._backend.links, reader, card.id)
+        pipeline = self._backend.pipelines.get(reader.pipeline if reader else view.item.pipeline if view else "")
         return await self._frame.page(
             call,
             "item.html",
             pipeline=pipeline,
             collection=reader.collection if reader is not None else None,
-            suit=shape.suit if shape is not None else "plain",
-            shape=shape,
+            card_template=self._frame.environment.template_of(reader.collection, CARD) if reader is not None else "",
+            card=card,
             name=self.name_of(view.item) if view is not None else "",
             view=view,
             legs=legs_of(view) if view is not None else [],
-            comments=self._walk(reader, thread) if thread is not None and reader is not None else [],
-            hidden=max(0, thread.below - COMMENTS_MAX) if thread is not None else 0,
+            comments=self._walk(reader, thread, part) if thread is not None and reader is not None else [],
+            part=part,
+            parts=-(-thread.below // COMMENTS_MAX) if thread is not None else 0,
+            comments_max=COMMENTS_MAX,
             thread=thread,
             parent=thread.card.get("parent") if thread is not None else None,
-            options=await self._options(reader, shape),
+            options=await self._options(reader, card),
+            similar=await self._similar(view) if card is not None and view is not None else [],
             relatives=self._relatives(view, is_thread=thread is not None) if view is not None else [],
             notice=_notice(view),
             replay_states=_replay_states(pipeline, view),
@@ -63,11 +74,16 @@ class ItemPage:
         named = [("part of", each) for each in view.parents[:5]] + [("has", each) for each in children]
         return [(word, each, self.href_of(view.item.pipeline, each)) for word, each in named]
 
+    async def _similar(self, view: ItemView) -> list[ReadableCard]:
+        """Return the cards that have the most in common with an item's."""
+        found = await self._search.similar(view.item.pipeline, view.item.kind, view.item.key, SIMILAR_SHOWN)
+        readers = ((each, self._collections.reader_of_kind(each.hit.pipeline, each.hit.kind)) for each in found)
+        root = self._backend.root_path
+        return [from_shelf(reader, each.entry, root, each.card) for each, reader in readers if reader is not None]
+
     def name_of(self, row: ItemRow) -> str:
-        """Return what an item is called in lists: its title, or else its first words, which a thread keeps as HTML."""
-        reader = self._collections.reader_of_kind(row.pipeline, row.kind)
-        is_html = reader is not None and suit_of(reader.collection) == "thread"
-        return (words_of(row.title, 120) if is_html else tidy(row.title, 120)) or tidy(row.key, 120)
+        """Return what an item is called in lists."""
+        return tidy(row.title, 120) or tidy(row.key, 120)
 
     def href_of(self, pipeline: str, name: str) -> str | None:
         """Return the page of an item named by a link; where its key is not its card's id, that page leads on."""
@@ -75,36 +91,37 @@ class ItemPage:
         reader = self._collections.reader_of_kind(pipeline, kind)
         if reader is None:
             return None
-        return Shape(pipeline, reader.collection, key, {}, root=self._parts.root_path).href
+        return ReadableCard(pipeline, reader.collection, key, {}, root=self._backend.root_path).href
 
-    async def _options(self, reader: Reader | None, shape: Shape | None) -> list[Shape]:
-        """Return a poll's options, in order."""
-        parts = [str(each) for each in (shape["parts"] or [])] if shape is not None else []
-        if reader is None or not parts:
+    async def _options(self, reader: Reader | None, card: ReadableCard | None) -> list[ReadableCard]:
+        """Return the cards that are shown inside a card, such as a poll's options, in order."""
+        field = reader.collection.options_field if reader is not None else None
+        if reader is None or card is None or field is None:
             return []
-        entries = await reader.many(parts)
-        return [
-            Shape(reader.pipeline, reader.collection, each, msgspec.json.decode(entries[each].value))
-            for each in parts
-            if each in entries
-        ]
+        ids = [str(each) for each in card[field] or []]
+        entries = await reader.many(ids)
+        return [from_shelf(reader, entries[each], "", card_id=each) for each in ids if each in entries]
 
-    def _walk(self, reader: Reader, root: Place) -> list[tuple[str, Place, Shape | None]]:
-        """Lay a tree out as steps that open and close places, so that no depth is too deep."""
-        steps: list[tuple[str, Place, Shape | None]] = []
-        waiting: list[tuple[str, Place]] = [("open", child) for child in reversed(root.children)]
-        opened = 0
+    def _walk(self, reader: Reader, root: ThreadPlace, part: int) -> list[tuple[str, ThreadPlace, ReadableCard | None]]:
+        """Lay one part of a tree out as steps that open and close places, so that no depth is too deep."""
+        steps: list[tuple[str, ThreadPlace, ReadableCard | None]] = []
+        waiting: list[tuple[str, ThreadPlace]] = [("open", child) for child in reversed(root.children)]
+        at, first = 0, (part - 1) * COMMENTS_MAX
         while waiting:
             what, place = waiting.pop()
             if what == "close":
                 steps.append((what, place, None))
                 continue
-            if opened >= COMMENTS_MAX:
+            if at + place.below < first or at >= first + COMMENTS_MAX:
+                at += 1 + place.below
                 continue
-            opened += 1
-            shape = Shape(reader.pipeline, reader.collection, place.id, place.card, root=self._parts.root_path)
-            steps.append((what, place, shape))
-            waiting.append(("close", place))
+            at += 1
+            card = ReadableCard(reader.pipeline, reader.collection, place.id, place.card, root=self._backend.root_path)
+            steps.append((what, place, card))
+            if place.depth < NESTING_MAX:
+                waiting.append(("close", place))
+            else:
+                steps.append(("close", place, None))
             waiting += [("open", child) for child in reversed(place.children)]
         return steps
 

@@ -8,7 +8,8 @@ from typing import Any
 
 from tidings.model.pipeline import Pipeline
 from tidings.model.views import ChannelView, DeadGroup, SourceView, StatusView
-from tidings.serve.pages.wording import count, shell, tidy
+from tidings.serve.markup import tidy
+from tidings.serve.pages.phrases import count, shell
 
 FAILURES_MAX = 2
 """A source that worked before may fail so often in a row; it is asked again by itself."""
@@ -31,7 +32,7 @@ class Need:
 
 
 @dataclass(frozen=True, slots=True)
-class Glance:
+class Situation:
     """What every page knows of how things are."""
 
     status: StatusView

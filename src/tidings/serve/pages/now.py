@@ -8,18 +8,18 @@ from dataclasses import dataclass
 from typing import Any
 
 from tidings.model.pipeline import Pipeline
+from tidings.model.publication import DELIVERY
 from tidings.model.views import DeadGroup, PipelineView, Point, StatusView
-from tidings.serve.collections import Collections
-from tidings.serve.filters import Card
-from tidings.serve.operations import Call, Operation
+from tidings.serve.api.collections import Collections
+from tidings.serve.api.readable_cards import ReadableCard, from_shelf
+from tidings.serve.api.threads import front_of
+from tidings.serve.http.operations import Call, Operation
+from tidings.serve.http.replies import Reply
 from tidings.serve.pages.charts import HOUR_MS, slices, sparkline
 from tidings.serve.pages.frame import Frame
 from tidings.serve.pages.graph import tone_of
-from tidings.serve.pages.suits import Shape, shape_of
-from tidings.serve.pages.wording import count, lasting
-from tidings.serve.replies import Reply
+from tidings.serve.pages.phrases import count, lasting
 
-DELIVERY = "delivery"
 """Notices have a page of their own."""
 _LATEST = 10
 _FROM_ONE = 3
@@ -44,7 +44,7 @@ class Now:
 
     def __init__(self, frame: Frame, collections: Collections) -> None:
         self._frame = frame
-        self._parts = frame.parts
+        self._backend = frame.backend
         self._collections = collections
 
     def operations(self) -> list[Operation]:
@@ -52,60 +52,55 @@ class Now:
         return [Operation("GET", "/", "read", self._show, "Now", is_page=True, any_query=True)]
 
     async def _show(self, call: Call) -> Reply:
-        glance, latest, sparks = await asyncio.gather(self._frame.glance(), self._latest(), self._sparks())
-        dead = dead_by_state(glance.dead)
+        situation, latest, sparks = await asyncio.gather(self._frame.situation(), self._latest(), self._sparks())
+        dead = dead_by_state(situation.dead)
         rows = [
             {"pipeline": each, "view": view, "strip": strip_of(each, view, dead), "spark": sparks.get(each.name)}
-            for each in self._parts.pipelines.values()
-            if (view := glance.status.pipelines.get(each.name)) is not None
+            for each in self._backend.pipelines.values()
+            if (view := situation.status.pipelines.get(each.name)) is not None
         ]
-        tone, sentence = health(glance.status, glance.asks(self._parts.pipelines))
-        needs = glance.needs(self._parts.pipelines)[:_NEEDS_MAX]
+        tone, sentence = health(situation.status, situation.asks(self._backend.pipelines))
+        needs = situation.needs(self._backend.pipelines)[:_NEEDS_MAX]
         return await self._frame.page(
             call, "now.html", rows=rows, needs_you=needs, latest=latest, tone=tone, sentence=sentence
         )
 
     async def _sparks(self) -> dict[str, Any]:
-        until = self._parts.clock.now_ms()
-        names = list(self._parts.pipelines)
-        series = await self._parts.executor.read(self._settled, names, until - HOUR_MS)
+        until = self._backend.clock.now_ms()
+        names = list(self._backend.pipelines)
+        series = await self._backend.executor.read(self._settled, names, until - HOUR_MS)
         return {
             name: sparkline(slices(points, until - HOUR_MS, until, 30), f"Steps of {name} in the last hour")
             for name, points in series.items()
         }
 
     def _settled(self, names: list[str], since_ms: int) -> dict[str, list[Point]]:
-        return {name: self._parts.desk.points(f"settled:{name}", since_ms=since_ms) for name in names}
+        return {name: self._backend.status_views.points(f"settled:{name}", since_ms=since_ms) for name in names}
 
-    async def _latest(self) -> list[Shape]:
+    async def _latest(self) -> list[ReadableCard]:
         """Return the newest published cards across pipelines; replies and what is withdrawn stay below their roots."""
-        found: list[tuple[int, Shape]] = []
+        found: list[tuple[int, ReadableCard]] = []
         for reader in self._collections.readers.values():
             if reader.collection.kind == DELIVERY:
                 continue
-            listing = await reader.page(is_root, _LATEST, None)
+            listing = await reader.page(front_of(reader.collection), _LATEST, None)
             for each in listing.shown:
-                shape = shape_of(reader, each.entry, self._parts.root_path, each.card)
-                found.append((shape.at or 0, shape))
-        now = self._parts.clock.now_ms()
+                card = from_shelf(reader, each.entry, self._backend.root_path, each.card)
+                found.append((card.at or 0, card))
+        now = self._backend.clock.now_ms()
         found.sort(key=lambda pair: min(pair[0], now), reverse=True)
-        return mixed([shape for _, shape in found], _LATEST)
+        return mixed([card for _, card in found], _LATEST)
 
 
-def mixed(shapes: list[Shape], limit: int) -> list[Shape]:
+def mixed(cards: list[ReadableCard], limit: int) -> list[ReadableCard]:
     """Take the first ones, but let no pipeline fill the list while others have something to tell."""
     places: dict[int, int] = {}
     seen: dict[str, int] = {}
-    for index, shape in enumerate(shapes):
-        seen[shape.pipeline] = seen.get(shape.pipeline, 0) + 1
-        places[index] = (seen[shape.pipeline] - 1) // _FROM_ONE
-    chosen = sorted(range(len(shapes)), key=lambda index: (places[index], index))[:limit]
-    return [shapes[index] for index in sorted(chosen)]
-
-
-def is_root(card: Card) -> bool:
-    """Tell whether a card stands for itself."""
-    return card.get("parent") is None and card.get("poll") is None and not card.get("deleted") and not card.get("dead")
+    for index, card in enumerate(cards):
+        seen[card.pipeline] = seen.get(card.pipeline, 0) + 1
+        places[index] = (seen[card.pipeline] - 1) // _FROM_ONE
+    chosen = sorted(range(len(cards)), key=lambda index: (places[index], index))[:limit]
+    return [cards[index] for index in sorted(chosen)]
 
 
 def health(status: StatusView, needs: int) -> tuple[str, str]:

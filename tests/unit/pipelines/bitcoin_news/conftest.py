@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from typing import Any
 
 import pytest
+from tests.support.clock import ManualClock
 
-from tidings.model.clock import ManualClock
 from tidings.model.contracts import Kit
-from tidings.net.client import Limits, Web
-from tidings.process.enrich import Enricher
-from tidings.process.extract import Extractor
+from tidings.net.client import FetchLimits, Web
+from tidings.process.enrich.enricher import MeteredEnricher
+from tidings.process.extract.extractor import ChildExtractor
 from tidings.process.memory_ledger import MemoryLedger
 from tidings.sample.news import News
 from tidings.sample.serving import StandIn
@@ -33,7 +33,7 @@ class Town:
     kit: Kit
     clock: ManualClock
     ledger: MemoryLedger
-    extractor: Extractor
+    extractor: ChildExtractor
 
 
 @pytest.fixture
@@ -45,15 +45,15 @@ def clock() -> ManualClock:
 async def town(clock: ManualClock) -> AsyncIterator[Town]:
     world = News(OUTLETS, now_ms=clock.now_ms)
     ledger = MemoryLedger(clock)
-    async with StandIn(world.app) as server, Extractor() as extractor:
+    async with StandIn(world.app) as server, ChildExtractor() as extractor:
         web = Web(
             user_agent="tidings-test/1",
             endpoints=[server.url],
             loopback_allowed=frozenset({("127.0.0.1", server.port)}),
             per_host_delay_seconds=0,
-            limits=Limits(first_byte_seconds=1, total_seconds=5),
+            limits=FetchLimits(first_byte_seconds=1, total_seconds=5),
             clock=clock,
         )
         async with web:
-            kit = Kit(fetcher=web, extractor=extractor, enricher=Enricher(ledger), ledger=ledger, clock=clock)
+            kit = Kit(fetcher=web, extractor=extractor, enricher=MeteredEnricher(ledger), ledger=ledger, clock=clock)
             yield Town(world, server.url, kit, clock, ledger, extractor)

@@ -7,13 +7,16 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.support.clock import ManualClock
 
 from tidings.discover.feed import parse_feed
-from tidings.model.clock import ManualClock
+from tidings.model.clock import read_time
 from tidings.model.errors import BadInput, Misconfigured, SlowDown, TidingsError, Transient
 from tidings.model.web import Response
-from tidings.pipelines.bitcoin_news import apitube, newsdata, rss
-from tidings.pipelines.bitcoin_news.answers import read_all
+from tidings.pipelines.bitcoin_news import source_apitube as apitube
+from tidings.pipelines.bitcoin_news import source_newsdata as newsdata
+from tidings.pipelines.bitcoin_news import source_rss as rss
+from tidings.pipelines.bitcoin_news.client import read_all
 
 NOW = 1_789_000_000_000
 CLOCK = ManualClock(NOW)
@@ -71,7 +74,7 @@ def test_a_paid_plan_keeps_its_sentiment(samples: Path):
     ],
 )
 def test_newsdata_dates_find_their_zone(text, zone, expected):
-    assert newsdata.time_ms(text, zone) == expected
+    assert read_time(text, newsdata.zone_of(zone)) == expected
 
 
 def test_an_apitube_record_is_read(samples: Path):

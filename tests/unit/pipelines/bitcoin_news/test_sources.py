@@ -16,10 +16,10 @@ from tests.unit.pipelines.bitcoin_news.conftest import NOW_MS, Town
 from tidings.discover.feed import NotAFeed
 from tidings.model.errors import Misconfigured, Permanent, SlowDown, Transient
 from tidings.model.pipeline import Page, Run, Source
-from tidings.pipelines.bitcoin_news.apitube import ApiTube
-from tidings.pipelines.bitcoin_news.article import Article
-from tidings.pipelines.bitcoin_news.newsdata import NewsData
-from tidings.pipelines.bitcoin_news.rss import Outlet
+from tidings.pipelines.bitcoin_news.body import Article
+from tidings.pipelines.bitcoin_news.source_apitube import ApiTube
+from tidings.pipelines.bitcoin_news.source_newsdata import NewsData
+from tidings.pipelines.bitcoin_news.source_rss import OutletFeed
 from tidings.sample.news import APITUBE, NEWSDATA
 from tidings.sample.news_apis import newsdata_id
 
@@ -64,8 +64,8 @@ def apitube(town: Town, **options: Any) -> ApiTube:
     return ApiTube(**given | options)
 
 
-def outlet(town: Town, url: str | None = None) -> Outlet:
-    return Outlet("bitcoin_news.rss.post.example", url or f"{town.url}/post.example/rss", 3600.0, 60.0)
+def outlet(town: Town, url: str | None = None) -> OutletFeed:
+    return OutletFeed("bitcoin_news.rss.post.example", url or f"{town.url}/post.example/rss", 3600.0, 60.0)
 
 
 async def run(source: Source, town: Town, mark: Any = None, cursor: Any = None) -> list[Page]:
@@ -308,7 +308,7 @@ async def test_a_moved_feed_is_followed_and_remembered(town: Town):
     old = f"{town.url}/old/feed"
     town.world.faults.script("/old", RedirectResponse(f"{town.url}/post.example/rss", 301))
     (first,) = await run(outlet(town, old), town)
-    assert first.cursor == {"configured": old, "moved_to": f"{town.url}/post.example/rss"}
+    assert first.cursor == {"configured": old, "url": f"{town.url}/post.example/rss"}
     (second,) = await run(outlet(town, old), town, cursor=first.cursor)
     assert len(second.findings) == 2
     (other,) = await run(outlet(town), town, cursor=first.cursor)
@@ -336,8 +336,10 @@ class Refusing:
 
     def __init__(self, status: int) -> None:
         self.status = status
+        self.requests = 0
 
     async def page(self, url: str, **_: Any) -> Any:
+        self.requests += 1
         raise Permanent(f"{url} answered {self.status}", status=self.status)
 
 
@@ -346,6 +348,20 @@ async def test_a_feed_that_is_gone_for_good_needs_a_person(town: Town, status: i
     town.kit = replace(town.kit, fetcher=cast(Any, Refusing(status)))
     with pytest.raises(error):
         await run(outlet(town), town)
+
+
+async def test_a_feed_that_is_gone_is_not_asked_again(town: Town):
+    refusing = Refusing(410)
+    town.kit = replace(town.kit, fetcher=cast(Any, refusing))
+    source = outlet(town)
+    first = source.pages(Run(source.name, town.clock.now_ms()), town.kit)
+    page = await anext(aiter(first))
+    with pytest.raises(Misconfigured, match="gone for good"):
+        await anext(aiter(first))
+    with pytest.raises(Misconfigured, match="gone for good"):
+        await run(source, town, cursor=page.cursor)
+
+    assert refusing.requests == 1
 
 
 async def test_the_feeds_wish_for_a_later_look_is_bounded(town: Town):

@@ -12,17 +12,10 @@ from tidings.model.errors import Permanent, SlowDown, TidingsError, Transient
 from tidings.model.outcome import Advance
 from tidings.model.workflow import Work
 from tidings.pipelines.bitcoin_news import Settings, build
-from tidings.pipelines.bitcoin_news.article import Article
-from tidings.pipelines.bitcoin_news.workflow import (
-    adopt_sentiment,
-    article_workflow,
-    fetch_content,
-    has_no_sentiment,
-    has_sentiment,
-    judge,
-    publish,
-    summarize,
-)
+from tidings.pipelines.bitcoin_news.body import Article
+from tidings.pipelines.bitcoin_news.criteria import has_no_sentiment, has_sentiment
+from tidings.pipelines.bitcoin_news.processors import adopt_sentiment, fetch_content, judge, publish, summarize
+from tidings.pipelines.bitcoin_news.workflow import article_workflow
 
 PARAGRAPHS = [
     f"Paragraph {n} says at some length what the miners, the exchanges and the regulators did on that day, and why."

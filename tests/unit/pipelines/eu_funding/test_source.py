@@ -12,14 +12,15 @@ from typing import Any
 import msgspec
 import pytest
 from starlette.responses import HTMLResponse, JSONResponse
+from tests.support.clock import ManualClock
 
-from tidings.model.clock import ManualClock
 from tidings.model.contracts import Kit
 from tidings.model.errors import Misconfigured, SlowDown, Transient
 from tidings.model.pipeline import Page, Run, Schedule
 from tidings.net.client import Web
-from tidings.pipelines.eu_funding.opportunity import Opportunity
-from tidings.pipelines.eu_funding.source import Portal, Search
+from tidings.pipelines.eu_funding.body import Opportunity
+from tidings.pipelines.eu_funding.client import PortalSearch
+from tidings.pipelines.eu_funding.source import Portal
 from tidings.sample.eu_portal import EuPortal
 from tidings.sample.serving import StandIn
 
@@ -46,7 +47,9 @@ def a_result(number: int, **metadata) -> dict[str, Any]:
 @contextlib.asynccontextmanager
 async def asked(portal: EuPortal) -> AsyncIterator[tuple[Portal, Kit]]:
     async with StandIn(portal.app) as server, Web(user_agent="tidings-tests/1", endpoints=[server.url]) as web:
-        source = Portal(Search(server.url, pause_seconds=0), "https://ec.europa.eu/x", Schedule(every_seconds=7200))
+        source = Portal(
+            PortalSearch(server.url, pause_seconds=0), "https://ec.europa.eu/x", Schedule(every_seconds=7200)
+        )
         yield source, Kit(web, NOTHING, NOTHING, NOTHING, ManualClock())
 
 
@@ -77,8 +80,8 @@ async def test_the_recorded_listing_is_read_whole(samples):
     pages = await pages_of(EuPortal.of(recorded_results(samples)), is_first=True)
 
     found = bodies(pages)
-    assert len(found) == 376
-    assert [len(page.findings) for page in pages] == [100, 100, 100, 76]
+    assert len(found) == 380
+    assert [len(page.findings) for page in pages] == [100, 100, 100, 80]
     assert {each.status for each in found.values()} == {"open", "forthcoming"}
     assert all(each.is_baseline and each.found_at == HARVEST for each in found.values())
     assert [page.mark is not None for page in pages] == [False, False, False, True]
@@ -147,6 +150,70 @@ class Deaf(EuPortal):
         return self.listed()
 
 
+def holding(rows, **options) -> EuPortal:
+    """Return a portal that holds all of these rows, two of one reference too."""
+    return EuPortal({str(number): row for number, row in enumerate(rows)}, **options)
+
+
+OLD = ["SEDIA_PRD_CENTRICITY"]
+PAIRS = {
+    "the current row is open": (
+        a_result(1, DATASOURCE=["SEDIA"]),
+        a_result(1, DATASOURCE=OLD, startDate=["2021-03-01T00:00:00.000+0000"], title=["Old"]),
+        ["Call 1"],
+    ),
+    "the current row is over": (
+        a_result(1, DATASOURCE=["SEDIA"], deadlineDate=["2026-03-24T00:00:00.000+0000"]),
+        a_result(1, DATASOURCE=OLD, startDate=["2021-03-01T00:00:00.000+0000"]),
+        [],
+    ),
+    "both rows are of one database": (
+        a_result(1, esDA_IngestDate=["2026-08-01T00:00:00.000+0000"], title=["Before"]),
+        a_result(1, esDA_IngestDate=["2026-08-02T00:00:00.000+0000"], title=["After"]),
+        ["After"],
+    ),
+}
+
+
+@pytest.mark.parametrize("pair", PAIRS)
+@pytest.mark.parametrize("order", [1, -1])
+async def test_of_two_rows_with_one_reference_the_current_database_speaks(pair, order):
+    *rows, titles = PAIRS[pair]
+    found = bodies(await pages_of(holding(rows[::order])))
+
+    assert [each.title for each in found.values()] == titles
+
+
+async def test_two_rows_with_one_reference_are_two_results_of_the_count():
+    first, second, _ = PAIRS["the current row is open"]
+
+    (page,) = await pages_of(holding([first, second]), is_first=True)
+
+    assert page.note == "2 requests: 2 listed, 2 seen, 1 current"
+
+
+def reports(pages: list[Page]) -> tuple[Any, ...]:
+    return (
+        [(finding.key, finding.fingerprint, finding.payload) for page in pages for finding in page.findings],
+        [each for page in pages for each in page.rejected],
+    )
+
+
+@pytest.mark.parametrize("seed", range(8))
+async def test_the_same_rows_give_the_same_findings_in_any_order(seed, samples):
+    rows = recorded_results(samples)
+    rows += [a_result(7) | {"reference": ""}, a_result(8, title=[""]) | {"summary": None}]
+    rows += [row for *pair, _ in PAIRS.values() for row in pair]
+    rng = random.Random(seed)
+    shuffled = holding(rng.sample(rows, len(rows)), disorder=12, rng=rng)
+
+    orderly = reports(await pages_of(holding(rows), is_first=True))
+
+    assert reports(await pages_of(shuffled, is_first=True)) == orderly
+    assert len(orderly[0]) > 300
+    assert len(orderly[1]) == 2
+
+
 async def test_languages_are_folded_into_the_wanted_one():
     results = [a_result(1, language=[language]) for language in ("cs", "en", "bg")]
 
@@ -177,6 +244,46 @@ async def test_the_first_run_reports_nothing_closed():
     results = [a_result(1, status=["31094503"]), a_result(2)]
 
     assert list(bodies(await pages_of(EuPortal.of(results), is_first=True))) == ["2TOPICS"]
+
+
+@pytest.mark.parametrize("dates", [[], [""], ["until further notice"]])
+async def test_an_open_call_without_a_readable_deadline_is_found(dates):
+    (body,) = bodies(await pages_of(EuPortal.of([a_result(1, deadlineDate=dates)]))).values()
+
+    assert (body.status, body.deadlines) == ("open", ())
+
+
+async def test_every_recorded_call_without_a_deadline_is_found(samples):
+    found = bodies(await pages_of(EuPortal.of(recorded_results(samples)), is_first=True))
+
+    assert len([each for each in found.values() if not each.deadlines and each.status == "open"]) == 4
+
+
+async def test_the_end_of_a_call_without_a_deadline_is_noticed():
+    portal = EuPortal.of([a_result(1, deadlineDate=[]), a_result(2)])
+    statuses, mark = [], None
+    for status in ("31094502", "31094502", "31094503", "31094503"):
+        portal.change("1TOPICSen", status=[status])
+        async with asked(portal) as (source, kit):
+            (page,) = [page async for page in source.pages(Run(source.name, HARVEST, mark=mark), kit)]
+        mark = page.mark
+        statuses.append({key: each.status for key, each in bodies([page]).items()}.get("1TOPICS"))
+
+    assert statuses == ["open", "open", "closed", None]
+
+
+async def test_a_call_without_a_deadline_that_is_only_missing_is_not_closed():
+    portal = EuPortal.of([a_result(1, deadlineDate=[])])
+    (before,) = await pages_of(portal)
+    row = portal.results.pop("1TOPICSen")
+    async with asked(portal) as (source, kit):
+        (missing,) = [page async for page in source.pages(Run(source.name, HARVEST, mark=before.mark), kit)]
+        portal.put(row)
+        portal.change("1TOPICSen", status=["31094503"])
+        (closed,) = [page async for page in source.pages(Run(source.name, HARVEST, mark=missing.mark), kit)]
+
+    assert missing.findings == ()
+    assert [each.status for each in bodies([closed]).values()] == ["closed"]
 
 
 async def test_a_broken_result_is_rejected_and_the_rest_read():

@@ -8,20 +8,23 @@ from typing import Any
 
 import msgspec
 import pytest
+from tests.support.clock import ManualClock
 
 from tidings.model.answers import Provenance, Summary
-from tidings.model.clock import DAY_MS, ManualClock
+from tidings.model.clock import DAY_MS
 from tidings.model.contracts import Kit
 from tidings.model.errors import Transient
 from tidings.model.outcome import Advance, Reject
 from tidings.model.publication import Route
+from tidings.model.vocabulary import vocabulary_of
 from tidings.model.web import Response
 from tidings.model.workflow import Work
 from tidings.pipelines.eu_funding import Settings, build, endpoints
-from tidings.pipelines.eu_funding.announcing import announce
-from tidings.pipelines.eu_funding.opportunity import Opportunity
-from tidings.pipelines.eu_funding.presentation import present
-from tidings.pipelines.eu_funding.workflow import close, is_fresh, is_over, publish, summarize
+from tidings.pipelines.eu_funding.body import Opportunity
+from tidings.pipelines.eu_funding.cards import present
+from tidings.pipelines.eu_funding.criteria import is_fresh, is_over
+from tidings.pipelines.eu_funding.notices import announce
+from tidings.pipelines.eu_funding.processors import close, facts, publish, summarize
 from tidings.process.memory_ledger import MemoryLedger
 from tidings.publish.deliveries import deliveries_for
 
@@ -121,7 +124,7 @@ async def test_a_call_nobody_describes_is_told_by_its_facts():
     body = await summarized(a_work(call(description="")), a_kit(enricher=enricher))
 
     facts = "Grant of Horizon Europe (HORIZON Innovation Actions). Opened 1 November 2026."
-    assert body.summary == f"{facts} Deadline 1 December 2026, 17:00 UTC."
+    assert body.summary == f"{facts} Deadline 1 December 2026, 17:00 Brussels time."
     assert enricher.asked == 0
 
 
@@ -185,7 +188,7 @@ def test_the_card_names_the_next_deadline_of_its_time():
     assert again.card.deadline == "2027-02-01T17:00:00Z"
     assert shown.sort == again.sort == NOW
     assert shown.document is not None
-    assert shown.document.attributes["programme"] == ["HORIZON", "Horizon Europe", "43108390"]
+    assert shown.document().attributes["programme"] == ["HORIZON", "Horizon Europe", "43108390"]
 
 
 def notices(body: Opportunity, accepted: Opportunity | None = None, state: str = "summarized", now_ms: int = NOW):
@@ -206,7 +209,7 @@ def test_a_new_call_is_announced_with_its_eight_fields():
         ("Status", "Open"),
         ("Type", "Grant"),
         ("Opening date", "1 November 2026"),
-        ("Deadline", "1 December 2026, 17:00 UTC (next of 2)"),
+        ("Deadline", "1 December 2026, 17:00 Brussels time (next of 2)"),
         ("Stage", "Multiple cut-off"),
         ("Programme", "Horizon Europe (HORIZON)"),
         ("Action type", "HORIZON Innovation Actions"),
@@ -234,11 +237,33 @@ def test_the_first_run_announces_nothing_old():
     assert len(notices(msgspec.structs.replace(old, is_baseline=False))) == 1
 
 
+def test_a_call_without_a_deadline_is_announced_by_its_other_dates():
+    undated = call(deadlines=())
+
+    (notice,) = notices(undated)
+
+    assert ("Deadline", "Not stated") in [(field.name, field.value) for field in notice.fields]
+    assert not notices(call(deadlines=(), opening="2021-07-30T10:00:02Z", ingested="2026-11-01T00:00:00Z"))
+    assert not notices(call(deadlines=(), opening=None, ingested="2026-10-01T00:00:00Z"))
+    assert len(notices(call(deadlines=(), opening=None))) == 1
+
+
+def test_the_end_of_a_call_without_a_deadline_is_news():
+    (notice,) = notices(call(deadlines=(), status="closed"), accepted=call(deadlines=()))
+
+    assert notice.text.startswith("Status: open → closed.")
+    assert "Deadline" not in [field.name for field in notice.fields]
+
+
+def test_the_facts_say_that_no_deadline_is_stated():
+    assert facts(call(deadlines=()), NOW).endswith("No deadline is stated.")
+
+
 def test_a_moved_deadline_is_an_update():
     (notice,) = notices(call(deadlines=("2026-12-15T17:00:00Z", "2027-02-01T17:00:00Z")), accepted=CALL)
 
     assert notice.title == "Update: Quiet harbours"
-    assert notice.text == "Deadlines: 1 December 2026, 17:00 UTC → 15 December 2026, 17:00 UTC."
+    assert notice.text == "Deadlines: 1 December 2026, 17:00 Brussels time → 15 December 2026, 17:00 Brussels time."
     assert notice.attributes["event"] == "update"
 
 
@@ -270,7 +295,7 @@ def test_an_extension_after_the_end_is_an_update():
 
     (notice,) = notices(call(deadlines=("2026-12-01T17:00:00Z",)), accepted=ended)
 
-    assert notice.text == "Status: closed → open. Deadline: none → 1 December 2026, 17:00 UTC."
+    assert notice.text == "Status: closed → open. Deadline: none → 1 December 2026, 17:00 Brussels time."
 
 
 def test_passing_time_is_no_news():
@@ -283,7 +308,8 @@ def test_routes_choose_by_programme_and_status():
     told = pipeline.announce["opportunity"](work)
 
     def goes(query: str) -> bool:
-        return bool(deliveries_for("eu_funding", work, told, [Route("eu_funding", "eu", query)]))
+        route = Route("eu_funding", "eu", query)
+        return bool(deliveries_for("eu_funding", work, told, [route], vocabulary_of([pipeline])))
 
     assert goes("programme:HORIZON status:open")
     assert goes("type:grant identifier:HORIZON-2027-01 deadline:<2027-01-01")

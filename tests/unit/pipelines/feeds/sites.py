@@ -7,17 +7,18 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Any
 
-from tidings.model.clock import ManualClock
+from tests.support.clock import ManualClock
+
 from tidings.model.contracts import Kit
 from tidings.model.pipeline import Page, Run
 from tidings.model.workflow import Work
 from tidings.net.client import Web
 from tidings.pipelines import feeds
 from tidings.pipelines.feeds.source import FeedSource
-from tidings.process.enrich import Enricher
-from tidings.process.extract import Extractor
+from tidings.process.enrich.enricher import MeteredEnricher
+from tidings.process.extract.extractor import ChildExtractor
 from tidings.process.memory_ledger import MemoryLedger
-from tidings.sample.feeds import Feeds, SampleEntry, SampleFeed
+from tidings.sample.feeds import FeedSites, SampleEntry, SampleFeed
 from tidings.sample.serving import StandIn
 
 NOW_MS = 1_800_000_000_000
@@ -34,7 +35,7 @@ PARAGRAPHS = [
 class Sites:
     """Everything a test touches."""
 
-    world: Feeds
+    world: FeedSites
     url: str
     kit: Kit
     clock: ManualClock
@@ -47,10 +48,17 @@ class Sites:
 
     async def look(self, source: FeedSource, before: Page | None = None) -> Page:
         """Ask a feed, with what the run before left behind."""
+        pages: list[Page] = []
+        await self.collect(source, pages, before)
+        (page,) = pages
+        return page
+
+    async def collect(self, source: FeedSource, pages: list[Page], before: Page | None = None) -> None:
+        """Ask a feed and keep its pages, those before a failure too."""
         cursor, mark = (before.cursor, before.mark) if before else (None, None)
         run = Run(source.name, self.clock.now_ms(), cursor, mark, is_first=before is None)
-        (page,) = [page async for page in source.pages(run, self.kit)]
-        return page
+        async for page in source.pages(run, self.kit):
+            pages.append(page)  # noqa: PERF401  # what came before a failure counts
 
     def work(self, body: Any, accepted: Any = None) -> Work:
         return Work("feeds", "entry", "lamp/1", "found", 1, 1, self.clock.now_ms(), body, accepted)
@@ -60,7 +68,7 @@ class Sites:
 async def open_sites(*sites: SampleFeed, obey_robots: bool = False) -> AsyncIterator[Sites]:
     """Serve websites and build a kit that may reach them."""
     clock = ManualClock(NOW_MS)
-    world = Feeds(sites, now_ms=clock.now_ms)
+    world = FeedSites(sites, now_ms=clock.now_ms)
     async with StandIn(world.app) as server:
         web = Web(
             user_agent="tidings-test/1",
@@ -69,9 +77,11 @@ async def open_sites(*sites: SampleFeed, obey_robots: bool = False) -> AsyncIter
             obey_robots=obey_robots,
             loopback_allowed=frozenset({("127.0.0.1", server.port)}),
         )
-        async with web, Extractor() as extractor:
+        async with web, ChildExtractor() as extractor:
             ledger = MemoryLedger(clock)
-            yield Sites(world, server.url, Kit(web, extractor, Enricher(ledger, clock=clock), ledger, clock), clock)
+            yield Sites(
+                world, server.url, Kit(web, extractor, MeteredEnricher(ledger, clock=clock), ledger, clock), clock
+            )
 
 
 def a_site(host: str = "lamp.example", count: int = 3, **more: Any) -> SampleFeed:

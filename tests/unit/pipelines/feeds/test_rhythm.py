@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tidings.discover.feed import Entry, Feed
+from tidings.discover.feed import FeedEntry, ParsedFeed
 from tidings.pipelines.feeds.rhythm import Bounds, Rhythm, next_look_seconds, rhythm_of
 
 NOW_MS = 1_800_000_000_000
@@ -14,10 +14,10 @@ BOUNDS = Bounds(usual_seconds=HOUR, shortest_seconds=900, longest_seconds=24 * H
 
 def a_feed(*hours_ago, **more):
     entries = tuple(
-        Entry(id=str(n), url=None, title="x", published_ms=None if h is None else round(NOW_MS - h * HOUR * 1000))
+        FeedEntry(id=str(n), url=None, title="x", published_ms=None if h is None else round(NOW_MS - h * HOUR * 1000))
         for n, h in enumerate(hours_ago)
     )
-    return Feed(url="https://a.example/feed", format="rss20", title="A", entries=entries, **more)
+    return ParsedFeed(url="https://a.example/feed", format="rss20", title="A", entries=entries, **more)
 
 
 def wait(feed, headers=None, bounds=BOUNDS):

@@ -8,6 +8,7 @@ import pytest
 from tests.unit.pipelines.feeds.sites import HOUR_MS, NOW_MS, a_site, open_sites
 
 from tidings.model.errors import Misconfigured, Permanent, SlowDown, Transient
+from tidings.model.pipeline import Page
 from tidings.sample.feeds import SampleEntry
 
 
@@ -135,6 +136,22 @@ async def test_a_feed_that_is_gone_for_good_needs_a_person():
         sites.world.gone["/lamp.example/feed"] = 410
         with pytest.raises(Misconfigured, match=r"gone for good; remove it from feeds\.feeds"):
             await sites.look(sites.source())
+
+
+async def test_a_feed_that_is_gone_is_remembered_as_such_until_its_address_changes():
+    async with open_sites(a_site()) as sites:
+        sites.world.gone["/lamp.example/feed"] = 410
+        pages: list[Page] = []
+        with pytest.raises(Misconfigured):
+            await sites.collect(sites.source(), pages)
+        requests = len(sites.world.asked)
+        with pytest.raises(Misconfigured, match=r"gone for good; remove it from feeds\.feeds"):
+            await sites.look(sites.source(), pages[-1])
+        assert len(sites.world.asked) == requests
+        sites.world.gone.clear()
+        back = await sites.look(sites.source("/lamp.example/feed#back"), pages[-1])
+
+    assert len(back.findings) == 3
 
 
 async def test_other_refusals_keep_their_kind():

@@ -10,7 +10,8 @@ from tests.unit.pipelines.feeds.sites import a_site, open_sites
 from tests.unit.pipelines.feeds.wild import corpus
 
 from tidings.model.errors import TidingsError
-from tidings.pipelines.feeds.entry import TEXT_CHARS_MAX, EntryBody, present
+from tidings.pipelines.feeds.body import TEXT_CHARS_MAX, EntryBody
+from tidings.pipelines.feeds.cards import present
 
 SECONDS_MAX = 4.0
 

@@ -8,12 +8,15 @@ import msgspec
 import pytest
 from tests.unit.pipelines.feeds.sites import HOUR_MS, NOW_MS, a_site, open_sites
 
-from tidings.discover.feed import Entry
+from tidings.discover.feed import FeedEntry
 from tidings.model.errors import Permanent, Transient
 from tidings.pipelines import feeds
-from tidings.pipelines.feeds.entry import EntryBody, announce, entry_finding, entry_key, present
-from tidings.pipelines.feeds.workflow import entry_workflow, fetch, summarize, use_feed_text
-from tidings.pipelines.feeds.workflow import publish as publish_step
+from tidings.pipelines.feeds.body import EntryBody, entry_finding, entry_key
+from tidings.pipelines.feeds.cards import present
+from tidings.pipelines.feeds.notices import announce
+from tidings.pipelines.feeds.processors import fetch, summarize, use_feed_text
+from tidings.pipelines.feeds.processors import publish as publish_step
+from tidings.pipelines.feeds.workflow import entry_workflow
 
 publish: Any = publish_step
 BODY = EntryBody(
@@ -101,7 +104,7 @@ def test_the_card_says_whether_the_date_was_given():
     assert (undated.card.published_at, undated.card.date_given) == ("2027-01-15T08:00:00.000Z", False)
     assert future.sort == NOW_MS
     assert dated.document is not None
-    assert dated.document.attributes["feed"] == "lamp"
+    assert dated.document().attributes["feed"] == "lamp"
 
 
 async def test_an_entry_is_announced_once_and_only_while_it_is_news():
@@ -113,7 +116,15 @@ async def test_an_entry_is_announced_once_and_only_while_it_is_news():
         told = [announce(sites.work(body)) for body in (first, changed, old)]
 
     assert [notice.title for notice in told[0]] == ["Entry number 3"]
-    assert told[0][0].attributes == {"feed": "lamp", "tag": [], "language": None, "author": None}
+    attributes: dict[str, object] = {
+        "feed": "lamp",
+        "tag": [],
+        "language": None,
+        "author": None,
+        "type": "entry",
+        "by": None,
+    }
+    assert told[0][0].attributes == attributes
     assert told[1] == told[2] == ()
     assert changed.found_at == first.found_at
 
@@ -121,7 +132,7 @@ async def test_an_entry_is_announced_once_and_only_while_it_is_news():
 def test_what_counts_as_a_change():
     def mark(**changes):
         fields: dict[str, Any] = {"id": "1", "url": "https://a.example/1", "title": "T", "summary_text": "S"} | changes
-        return entry_finding("a", "A", Entry(**fields), full_text=True, now_ms=NOW_MS).fingerprint
+        return entry_finding("a", "A", FeedEntry(**fields), full_text=True, now_ms=NOW_MS).fingerprint
 
     same = mark()
     assert mark(published_ms=1) == mark(author="X") == mark(categories=("c",)) == same
@@ -130,7 +141,9 @@ def test_what_counts_as_a_change():
 
 
 def test_an_entry_without_a_title_gets_one():
-    finding = entry_finding("a", "A", Entry("1", None, "", summary_text="Words " * 50), full_text=True, now_ms=NOW_MS)
+    finding = entry_finding(
+        "a", "A", FeedEntry("1", None, "", summary_text="Words " * 50), full_text=True, now_ms=NOW_MS
+    )
     body = msgspec.json.decode(finding.payload, type=EntryBody)
 
     assert body.title.startswith("Words Words")

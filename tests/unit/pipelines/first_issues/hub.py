@@ -8,15 +8,15 @@ from dataclasses import dataclass
 from typing import Any
 
 from pydantic import SecretStr
+from tests.support.clock import ManualClock
 
-from tidings.model.clock import ManualClock
 from tidings.model.contracts import Kit
 from tidings.model.pipeline import Page, Pipeline, Run
 from tidings.model.workflow import Work
 from tidings.net.client import Web
 from tidings.pipelines import first_issues
-from tidings.process.enrich import Enricher
-from tidings.process.extract import Extractor
+from tidings.process.enrich.enricher import MeteredEnricher
+from tidings.process.extract.extractor import ChildExtractor
 from tidings.process.memory_ledger import MemoryLedger
 from tidings.sample.github import LIST_PATH, GitHub
 from tidings.sample.github_world import Repository, issue_json, label_json, moment, repository_json
@@ -72,7 +72,7 @@ async def open_hub(world: GitHub, clock: ManualClock, *, token: bool = True, **s
         )
         async with Web(user_agent="tidings-test/1", endpoints=first_issues.endpoints(chosen), clock=clock) as web:
             ledger = MemoryLedger(clock)
-            kit = Kit(web, Extractor(), Enricher(ledger, clock=clock), ledger, clock)
+            kit = Kit(web, ChildExtractor(), MeteredEnricher(ledger, clock=clock), ledger, clock)
             yield Hub(world, server.url, kit, clock, chosen, first_issues.build(chosen))
 
 

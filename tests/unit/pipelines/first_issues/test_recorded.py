@@ -6,20 +6,29 @@ import json
 
 import msgspec
 import pytest
+from tests.support.clock import ManualClock
 from tests.unit.pipelines.first_issues.hub import NOW_MS, open_hub
 
-from tidings.model.clock import ManualClock
 from tidings.model.errors import Misconfigured, Permanent, Transient
 from tidings.model.web import Response
-from tidings.pipelines.first_issues.bodies import is_pull_request, issue_from, label_names, repo_from, with_metadata
-from tidings.pipelines.first_issues.github import block_reason, failure, links, message, readme_text
+from tidings.pipelines.first_issues.body_issue import issue_from
+from tidings.pipelines.first_issues.body_repo import repo_from, with_metadata
+from tidings.pipelines.first_issues.client import (
+    block_reason,
+    failure,
+    is_pull_request,
+    label_names,
+    links,
+    message,
+    readme_text,
+)
 from tidings.pipelines.first_issues.labels import match_label
-from tidings.pipelines.first_issues.listing import Entry
-from tidings.pipelines.first_issues.repos import only_issues
+from tidings.pipelines.first_issues.lists import ListedRepo
+from tidings.pipelines.first_issues.processors_repo import only_issues
 from tidings.sample.github import GitHub
 from tidings.sample.github_world import Repository
 
-ENTRY = Entry(1, "a", "b", "good first issue", "x")
+ENTRY = ListedRepo(1, "a", "b", "good first issue", "x")
 
 
 def recorded(samples, name):

@@ -9,15 +9,17 @@ from tests.unit.pipelines.hacker_news.working import NOW_MS, work_on
 
 from tidings.model.errors import Permanent
 from tidings.model.item import Finding
-from tidings.pipelines.hacker_news.item import Body
+from tidings.pipelines.hacker_news.body import ItemBody
 from tidings.pipelines.hacker_news.workflow import workflow
 
 
-def live_through(finding: Finding, *, now_ms: int = NOW_MS, related: dict[str, Any] | None = None) -> tuple[str, Body]:
+def live_through(
+    finding: Finding, *, now_ms: int = NOW_MS, related: dict[str, Any] | None = None
+) -> tuple[str, ItemBody]:
     """Return the state an item ends in, and its body."""
     life = workflow()
     work = work_on(
-        msgspec.json.decode(finding.payload, type=Body), state=life.start, now_ms=now_ms, related=related or {}
+        msgspec.json.decode(finding.payload, type=ItemBody), state=life.start, now_ms=now_ms, related=related or {}
     )
     while steps := life.automatic_from(work.state):
         step = steps[0]

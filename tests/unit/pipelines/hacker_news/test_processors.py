@@ -6,8 +6,8 @@ from tests.unit.pipelines.hacker_news.working import NOW_MS, a_body, a_comment, 
 from tidings.model.errors import Permanent
 from tidings.model.item import AWAITS, TOP, Link
 from tidings.model.outcome import No
+from tidings.pipelines.hacker_news.cards import present
 from tidings.pipelines.hacker_news.criteria import HOUR_MS, is_complete
-from tidings.pipelines.hacker_news.presentation import present
 from tidings.pipelines.hacker_news.processors import (
     deduplicate,
     index,
@@ -74,7 +74,7 @@ def test_validation_twice_changes_nothing_more():
         ({"url": "example.com/a"}, "url: "),
         ({"url": "https://"}, "url: "),
         ({"url": "https://a b.example/"}, "url: "),
-        ({"url": 'https://a.example/"><script>'}, "url: "),
+        ({"url": 'https://a.example"><script>/'}, "url: "),
         ({"url": "https://a..example/"}, "url: "),
         ({"url": "https://a.example:65536/"}, "url: "),
         ({"url": "https://a.example:http/"}, "url: "),

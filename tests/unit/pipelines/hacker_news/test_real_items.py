@@ -9,7 +9,7 @@ from tests.unit.pipelines.hacker_news.fused import live_through
 from tests.unit.pipelines.hacker_news.working import presented
 
 from tidings.discover.upload import admit_lines, read_lines
-from tidings.pipelines.hacker_news.admit import admit
+from tidings.pipelines.hacker_news.upload import admit
 
 FILES = {
     "threads_first_items.jsonl": 375,

@@ -5,21 +5,22 @@ from typing import Any, cast
 import msgspec
 import pytest
 from starlette.responses import JSONResponse, PlainTextResponse
+from tests.support.clock import ManualClock
 
-from tidings.model.clock import ManualClock
 from tidings.model.contracts import Kit
 from tidings.model.errors import BadInput, Misconfigured, SlowDown, Transient
 from tidings.model.item import LOW
 from tidings.model.pipeline import Page, Run, Schedule
-from tidings.net.client import Limits, Web
-from tidings.pipelines.hacker_news.item import Body
+from tidings.net.client import FetchLimits, Web
+from tidings.pipelines.hacker_news.body import ItemBody
 from tidings.pipelines.hacker_news.source import FirebaseSource
+from tidings.pipelines.hacker_news.unread import WAITING_MAX
 from tidings.sample.hacker_news import HackerNews
 from tidings.sample.serving import Faults, StandIn
 
 
 class Poller:
-    """Asks a source the way the poller does: each page's cursor is kept, the mark when the run completes."""
+    """Asks a source the way the poller does, every minute: cursors are kept with pages, marks with completed runs."""
 
     def __init__(self, source: FirebaseSource, fetcher: Web) -> None:
         self.source = source
@@ -32,12 +33,14 @@ class Poller:
         )
         self.cursor: Any = None
         self.mark: Any = None
+        self.now_ms = 0
         self.pages: list[Page] = []
 
     async def run(self, *, pages_max: int | None = None, **options: Any) -> list[int]:
         """Return the ids found, in order."""
         self.pages = []
-        run = Run(self.source.name, 0, cursor=self.cursor, mark=self.mark, options=options)
+        self.now_ms += 60_000
+        run = Run(self.source.name, self.now_ms, cursor=self.cursor, mark=self.mark, options=options)
         async for page in self.source.pages(run, self.kit):
             self.pages.append(page)
             if page.cursor is not None:
@@ -71,7 +74,7 @@ def faults():
 @pytest.fixture
 async def poller(world, faults):
     async with StandIn(faults.wrap(world.app)) as server:
-        limits = Limits(backoff_base_seconds=0.001, backoff_cap_seconds=0.01)
+        limits = FetchLimits(backoff_base_seconds=0.001, backoff_cap_seconds=0.01)
         async with Web(user_agent="tidings-test", endpoints=[server.url], limits=limits) as web:
             source = FirebaseSource(
                 f"{server.url}/v0", Schedule(every_seconds=60), concurrency=8, page_size=20, first_items=10, list_size=5
@@ -114,7 +117,7 @@ async def test_findings_carry_source_and_body(world, poller):
     await poller.run()
 
     (finding,) = poller.pages[0].findings
-    body = msgspec.json.decode(finding.payload, type=Body)
+    body = msgspec.json.decode(finding.payload, type=ItemBody)
     assert (body.source_type, body.title, body.score) == ("FIREBASE", "T", 3)
 
 
@@ -212,7 +215,7 @@ async def test_deleted_and_dead_items_and_odd_types_are_found(world, poller):
 
     await poller.run()
 
-    bodies = {f.key: msgspec.json.decode(f.payload, type=Body) for page in poller.pages for f in page.findings}
+    bodies = {f.key: msgspec.json.decode(f.payload, type=ItemBody) for page in poller.pages for f in page.findings}
     assert (bodies["2"].deleted, bodies["2"].text) == (True, None)
     assert (bodies["3"].dead, bodies["4"].type) == (True, "banana")
 
@@ -232,7 +235,7 @@ async def test_a_malformed_item_is_reported_and_the_rest_goes_on(world, poller, 
 async def test_single_failures_are_asked_again(world, poller, faults, clock):
     stories(world, 8)
     faults.script("/v0/item/3.json", *[PlainTextResponse("no", 500)] * 3)
-    faults.script("/v0/item/5.json", PlainTextResponse("<html>proxy</html>"))
+    faults.script("/v0/item/5.json", *[PlainTextResponse("<html>proxy</html>")] * 3)
     clock.advance(seconds=3600)
     poller.source.listings = ()
 
@@ -294,17 +297,68 @@ async def test_a_backfill_reads_a_range_and_says_how_far_it_is(world, poller, cl
     assert await poller.run() == []
 
 
-async def test_a_broken_backfill_goes_on_where_it_stopped(world, poller, faults):
+async def test_a_broken_backfill_goes_on_where_it_stopped(world, poller):
+    stories(world, 100)
+
+    first = await poller.run(pages_max=2, **{"from": 1, "to": 90})
+    rest = await poller.run(**{"from": 1, "to": 90})
+
+    assert first == list(range(1, 41))
+    assert rest == list(range(41, 91))
+
+
+async def test_an_id_that_fails_in_a_backfill_is_asked_for_again_at_its_end(world, poller, faults):
     stories(world, 100)
     faults.script("/v0/item/45.json", *[PlainTextResponse("no", 500)] * 3)
 
-    with pytest.raises(Transient):
-        await poller.run(**{"from": 1, "to": 90})
-    done = poller.cursor["backfill"]["next"]
-    rest = await poller.run(**{"from": 1, "to": 90})
+    found = await poller.run(**{"from": 1, "to": 90})
 
-    assert done == 41
-    assert rest == list(range(41, 91))
+    assert found == [*(number for number in range(1, 91) if number != 45), 45]
+    assert poller.pages[-1].note == "read from 1 to 90"
+    assert poller.cursor.get("backfill") is None
+
+
+async def test_many_missing_ids_are_counted_and_the_first_named(world, poller, faults):
+    stories(world, 60)
+    for number in range(1, 60, 2):
+        faults.script(f"/v0/item/{number}.json", *[JSONResponse({"error": "Permission denied"}, 401)] * 2)
+
+    await poller.run(**{"from": 1, "to": 60})
+
+    assert "30 ids could not be read: 1, 3, 5," in (poller.pages[-1].note or "")
+    assert "39 and 10 more; the same command" in (poller.pages[-1].note or "")
+    assert [entry.id for entry in poller.source.unread(poller.cursor)] == list(range(1, 60, 2))
+    assert len(await poller.run(**{"from": 1, "to": 60})) == 30
+
+
+async def test_a_rate_limit_in_a_page_keeps_what_was_read_and_the_walk_goes_on_behind_it(world, poller, faults):
+    stories(world, 20)
+    poller.source.first_items = 20
+    poller.source.concurrency = 2
+    faults.script("/v0/item/5.json", *[PlainTextResponse("slow", 429)] * 2)
+
+    with pytest.raises(SlowDown):
+        await poller.run()
+    walked = poller.cursor["walked"]
+    assert 5 <= walked < 20
+    assert {int(finding.key) for page in poller.pages for finding in page.findings} >= set(range(1, walked + 1)) - {5}
+
+    with pytest.raises(SlowDown):
+        await poller.run()
+    assert poller.cursor["walked"] == 20
+    assert 5 in await poller.run()
+
+
+async def test_a_walk_waits_where_too_many_ids_are_unread(world, poller):
+    stories(world, 30)
+    await poller.run()
+    poller.cursor["unread"] = {str(number): [1, 10**15, "answered 500"] for number in range(100, 100 + WAITING_MAX)}
+    stories(world, 5, first=31)
+
+    assert await poller.run() == []
+    assert (poller.cursor["walked"], poller.pages[-1].next_check_seconds) == (30, None)
+    with pytest.raises(BadInput, match="--unread"):
+        await poller.run(**{"from": 1, "to": 20})
 
 
 async def test_a_backfill_ends_at_the_newest_item_and_what_is_above_is_refused(world, poller):

@@ -1,0 +1,51 @@
+"""`tidings db`: the schema, and what is derived from the items."""
+
+from __future__ import annotations
+
+import typer
+
+from tidings.cli.help import Command, Group
+from tidings.cli.options import ConfigOption, JsonOption
+from tidings.cli.output import say, show_json
+from tidings.cli.progress import progress_bar
+from tidings.cli.store import bring_up_to_date, opened_database, opened_store
+
+db = typer.Typer(
+    name="db", cls=Group, help="Bring the schema up to date; rebuild what readers see.", no_args_is_help=True
+)
+rebuild = typer.Typer(
+    name="rebuild", cls=Group, help="Write shelf and search index again from the items.", no_args_is_help=True
+)
+db.add_typer(rebuild)
+
+
+@db.command("migrate", cls=Command)
+def migrate(config: ConfigOption = None, as_json: JsonOption = False) -> None:
+    """Bring the schema up to date. Every command that opens the database does the same."""
+    with opened_database(config) as database:
+        applied = bring_up_to_date(database)
+        name = database.describe()
+    if as_json:
+        show_json({"applied": applied})
+        return
+    say(f"{name}: {f'applied {applied}' if applied else 'the schema is up to date'}")
+
+
+@rebuild.command("index", cls=Command)
+@rebuild.command("shelf", cls=Command)
+def rebuild_all(config: ConfigOption = None, as_json: JsonOption = False) -> None:
+    """Write shelf and search index again from the items. Both are rebuilt together, whichever is named."""
+    with opened_store(config) as (store, _), progress_bar("rebuilding", as_json) as show:
+        total = sum(sum(view.states.values()) for view in store.status_views.status().pipelines.values())
+        done = 0
+
+        def count(items: int) -> None:
+            nonlocal done
+            done += items
+            show(done, max(total, done))
+
+        shown = store.rebuilder.rebuild(progress=count)
+    if as_json:
+        show_json({"shown": shown})
+        return
+    say(f"{shown} items are on the shelf and in the index again")

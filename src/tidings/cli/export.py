@@ -1,0 +1,86 @@
+"""`tidings export`: everything published, as JSON lines or a table."""
+
+from __future__ import annotations
+
+import csv
+import re
+import sys
+from collections.abc import Iterator
+from typing import Annotated, Any
+
+import msgspec
+import typer
+
+from tidings.cli.options import ConfigOption, PipelineArgument
+from tidings.cli.output import fail, while_read
+from tidings.cli.store import opened_store
+from tidings.model.pipeline import Pipeline
+from tidings.model.publication import DELIVERY, Collection
+from tidings.store.store import Store
+
+PAGE = 500
+FORMULA = re.compile("[\\s\x00-\x1f\u200b\ufeff]*[=+@\uff0b\uff0d\uff1d\uff20-]|[\t\r]")
+"""A spreadsheet would take a cell that begins so for a formula; some skip blanks, some know the wide forms too."""
+
+
+def export(
+    pipeline: Annotated[str, PipelineArgument],
+    config: ConfigOption = None,
+    form: Annotated[str, typer.Option("--format", metavar="jsonl|csv", help="How to write it.")] = "jsonl",
+    collection: Annotated[str | None, typer.Option(help="Only this collection, such as articles.")] = None,
+) -> None:
+    """Write everything published to standard output, newest first."""
+    if form not in ("jsonl", "csv"):
+        fail(f"--format {form!r}: use jsonl or csv")
+    with opened_store(config) as (store, pipelines), while_read():
+        if pipeline not in pipelines:
+            fail(f"pipeline {pipeline!r} is not on; on are {', '.join(pipelines) or 'none'}")
+        chosen = _chosen(pipelines[pipeline], collection)
+        if form == "csv":
+            if len(chosen) > 1:
+                fail(f"a table holds one collection; add --collection {' or '.join(c.name for c in chosen)}")
+            _write_csv(store, pipeline, chosen[0])
+        else:
+            _write_lines(store, pipeline, chosen)
+
+
+def _chosen(pipeline: Pipeline, name: str | None) -> list[Collection]:
+    # What was announced is no content; it is written only when asked for.
+    chosen = [c for c in pipeline.collections if c.name == name or (name is None and c.kind != DELIVERY)]
+    if not chosen:
+        fail(f"{pipeline.name} publishes no {name!r}; it has {', '.join(c.name for c in pipeline.collections)}")
+    return chosen
+
+
+def _cards(store: Store, pipeline: str, collection: str) -> Iterator[bytes]:
+    after: tuple[int, str] | None = None
+    while page := store.shelf.newest(pipeline, collection, limit=PAGE, after=after):
+        yield from (entry.value for entry in page)
+        after = (page[-1].sort, page[-1].key)
+
+
+def _write_lines(store: Store, pipeline: str, chosen: list[Collection]) -> None:
+    for collection in chosen:
+        # Where there are several, each line says which it belongs to.
+        mark = b'{"collection":%s,' % msgspec.json.encode(collection.name) if len(chosen) > 1 else b"{"
+        for card in _cards(store, pipeline, collection.name):
+            sys.stdout.buffer.write(mark + card[1:] + b"\n")
+    sys.stdout.buffer.flush()
+
+
+def _write_csv(store: Store, pipeline: str, collection: Collection) -> None:
+    columns = list(collection.card.__struct_fields__)
+    sys.stdout.reconfigure(encoding="utf-8", newline="")  # type: ignore[union-attr]
+    table = csv.writer(sys.stdout)
+    table.writerow(columns)
+    for card in _cards(store, pipeline, collection.name):
+        values = msgspec.json.decode(card)
+        table.writerow([_cell(values.get(column)) for column in columns])
+
+
+def _cell(value: Any) -> Any:
+    if isinstance(value, (dict, list)):
+        return msgspec.json.encode(value).decode()
+    if isinstance(value, str) and FORMULA.match(value):
+        return f"'{value}"
+    return value

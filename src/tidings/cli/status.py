@@ -1,0 +1,81 @@
+"""`tidings status`: every pipeline at a glance."""
+
+from __future__ import annotations
+
+from tidings.cli.options import ConfigOption, JsonOption, wiring_of
+from tidings.cli.output import moment, say, show_json, show_table
+from tidings.cli.store import opened_store
+from tidings.model.views import StatusView
+from tidings.wiring import why_resting
+
+
+def status(config: ConfigOption = None, as_json: JsonOption = False) -> None:
+    """Show every pipeline at a glance. States, queues, dead letters, sources, budgets, alerts."""
+    with opened_store(config) as (store, _):
+        view = store.status_views.status()
+    if as_json:
+        show_json(view)
+        return
+    _show_status(view)
+    for route in wiring_of(config).resting_routes:
+        say(f"route {why_resting(route)}")
+
+
+def _show_status(view: StatusView) -> None:
+    columns = (
+        "pipeline",
+        "items",
+        "due",
+        "leased",
+        "parked",
+        "rejected",
+        "dead",
+        "oldest",
+        "steps/h",
+    )
+    show_table(
+        columns,
+        [
+            [
+                name,
+                sum(p.states.values()),
+                p.due,
+                p.leased,
+                p.parked,
+                p.rejected,
+                p.dead_letters,
+                "-" if p.oldest_due_seconds is None else f"{p.oldest_due_seconds:.0f} s",
+                p.settled_last_hour,
+            ]
+            for name, p in view.pipelines.items()
+        ],
+        empty="no pipeline is on; `tidings init` writes a configuration",
+    )
+    for name, p in view.pipelines.items():
+        counted = "  ".join(f"{state} {count:,}" for state, count in p.states.items() if count) or "no items yet"
+        say(f"\n{name}{' (paused)' if p.paused else ''}: {counted}")
+        say(
+            f"  log: {p.intake.total:,} findings, {p.intake.unmerged:,} unmerged, checkpoint {p.intake.checkpoint}; "
+            f"last discovery {moment(p.last_discovery_at)}, last processed {moment(p.last_processed_at)}"
+        )
+        if p.deliveries:
+            say("  deliveries: " + "  ".join(f"{state} {count}" for state, count in p.deliveries.items()))
+        if p.shelf_writes_limit:
+            say(f"  shelf writes today: {p.shelf_writes_today:,} of {p.shelf_writes_limit:,}")
+        for budget in p.budgets:
+            if budget.limit:
+                say(f"  budget {budget.name}: {budget.spent:,} spent, {budget.reserved:,} reserved of {budget.limit:,}")
+        for source in p.sources:
+            error = f": {source.error}" if source.error else ""
+            note = f"; {source.last_run.note}" if source.last_run is not None and source.last_run.note else ""
+            say(
+                f"  {source.name}: {source.health}, {source.schedule}, next {moment(source.next_check_at)}{error}{note}"
+            )
+    for each in view.followers:
+        behind = f"{each.behind:,} changes and {each.behind_seconds:.0f} s behind" if each.behind else "up to date"
+        how = f"failing, {behind}: {each.error}" if each.error else behind
+        say(f"{each.name} (process {each.process}): {how}")
+    for part in view.paused:
+        say(f"paused: {part}")
+    for alert in view.alerts:
+        say(f"\nALERT {alert.name} ({alert.subject}): {alert.message}\n  {alert.help}")

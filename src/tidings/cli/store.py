@@ -1,0 +1,108 @@
+"""The store, opened for one command without starting anything."""
+
+from __future__ import annotations
+
+import asyncio
+import getpass
+import logging
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+
+from tidings.app import follow_loop, open_search, pipelines_of, send_nothing, store_of
+from tidings.cli.options import wiring_of
+from tidings.cli.output import end, fail, moment
+from tidings.follow.search.follower import SearchFollower
+from tidings.follow.search.index import SearchIndex
+from tidings.model.errors import Misconfigured, StoreUnavailable, TidingsError
+from tidings.model.pipeline import Pipeline
+from tidings.model.views import ItemView
+from tidings.store.db.database import Database, connect
+from tidings.store.db.executor import StoreExecutor
+from tidings.store.store import Store
+from tidings.store.upkeep.migrate import migrate
+from tidings.watch import logs
+from tidings.wiring import Wiring
+
+
+@contextmanager
+def opened_store(config: Path | None) -> Iterator[tuple[Store, dict[str, Pipeline]]]:
+    """Open the store for one command, without starting anything."""
+    wiring = wiring_of(config)
+    pipelines = pipelines_of(wiring, send_nothing)
+    with _connected(wiring) as database:
+        bring_up_to_date(database)
+        yield store_of(wiring, database, pipelines), pipelines
+
+
+@contextmanager
+def opened_search(config: Path | None) -> Iterator[tuple[SearchIndex, Store, dict[str, Pipeline]]]:
+    """Open the search for one command: what a running process keeps up to date, or else caught up here."""
+    with opened_store(config) as (store, pipelines), closing(open_search(wiring_of(config))) as index:
+        asyncio.run(_catch_up(index, store, pipelines))
+        yield index, store, pipelines
+
+
+async def _catch_up(index: SearchIndex, store: Store, pipelines: dict[str, Pipeline]) -> None:
+    with closing(StoreExecutor(store.database)) as executor:
+        follower = SearchFollower(index, store.changes, pipelines, executor)
+        await follow_loop(follower, store, executor, "command").catch_up()
+
+
+@contextmanager
+def opened_database(config: Path | None) -> Iterator[Database]:
+    """Open the database as it is, without bringing its schema up to date."""
+    with _connected(wiring_of(config)) as database:
+        yield database
+
+
+@contextmanager
+def _connected(wiring: Wiring) -> Iterator[Database]:
+    """Connect, and close at the end; what goes wrong meanwhile ends the command with its message."""
+    tell_waits()
+    try:
+        database = connect(wiring.database_url, durability=wiring.durability)
+        try:
+            yield database
+        finally:
+            database.close()
+    except TidingsError as error:
+        end(error)
+
+
+def tell_waits() -> None:
+    """Let a command that has to wait for the database say so on stderr."""
+    if not logs.log.handlers:
+        logs.set_up("human", logging.WARNING)
+
+
+def found_item(store: Store, pipeline: str, kind: str, key: str) -> ItemView:
+    """Return an item by its name, or end with exit code 1."""
+    view = store.item_views.find(pipeline, kind, key)
+    if view is None:
+        removed = [each for each in store.tombstones.list(pipeline=pipeline, key=key) if each.kind == kind]
+        if removed:
+            since, until = moment(removed[0].buried_at), moment(removed[0].forget_at)
+            lifting = f"`tidings tombstones lift {pipeline} {kind} {key}`"
+            fail(
+                f"{kind} {key!r} was removed on {since}, and is remembered as such until {until}; {lifting} ends that",
+                1,
+            )
+        fail(f"{pipeline} remembers no {kind} {key!r}; `tidings items --pipeline {pipeline}` lists what there is", 1)
+    return view
+
+
+def bring_up_to_date(database: Database) -> list[int]:
+    """Apply the missing migrations; a newer or altered schema is the database's fault, not the configuration's."""
+    try:
+        return migrate(database)
+    except Misconfigured as error:
+        raise StoreUnavailable(str(error)) from None
+
+
+def actor() -> str:
+    """Name who acts, for the journal."""
+    try:
+        return f"cli:{getpass.getuser()}"
+    except (OSError, KeyError):
+        return "cli"

@@ -1,0 +1,41 @@
+"""`tidings work`: processes what is due, once or for good."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from tidings.app import App
+from tidings.cli.options import ConfigOption, LogOption, set_up_logs, wiring_of
+from tidings.cli.output import fail
+from tidings.cli.process import run_app, stop_on_signals
+from tidings.process.loops import run_loops
+
+
+def work(
+    config: ConfigOption = None,
+    until_idle: Annotated[bool, typer.Option("--until-idle", help="Drain what is due, then exit.")] = False,
+    pipeline: Annotated[list[str] | None, typer.Option(help="Only this pipeline; may be repeated.")] = None,
+    lane: Annotated[str | None, typer.Option(metavar="pure|fetch|ai|notify", help="Only this lane.")] = None,
+    log_format: LogOption = "human",
+) -> None:
+    """Process what is due. With --until-idle for cron, CI and one stage by hand."""
+    wiring = wiring_of(config)
+    if lane is not None and lane not in wiring.lanes:
+        fail(f"--lane {lane!r}: use one of {', '.join(wiring.lanes)}")
+    unknown = set(pipeline or []) - {p.name for p in wiring.pipelines}
+    if unknown:
+        fail(f"--pipeline {', '.join(sorted(unknown))}: not on")
+    set_up_logs(log_format)
+
+    async def use(app: App) -> None:
+        stop = stop_on_signals()
+        worker = app.worker(only_lane=lane, only_pipelines=tuple(pipeline or ()))
+        if until_idle:
+            await app.sweeper.sweep()
+            await worker.until_idle(stop=stop)
+        else:
+            await run_loops([worker.run, app.sweeper.run, app.hints.run], stop)
+
+    run_app(wiring, use, stays=True)

@@ -1,0 +1,1 @@
+"""The search: a tantivy index that follows the shelf."""

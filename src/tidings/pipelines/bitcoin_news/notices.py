@@ -1,0 +1,30 @@
+"""What is announced of an article: one notice, when it is published for the first time."""
+
+from __future__ import annotations
+
+from tidings.model.clock import rfc3339
+from tidings.model.publication import Notice, NoticeField
+from tidings.model.workflow import Work
+from tidings.pipelines.bitcoin_news.body import KIND, Article
+from tidings.pipelines.bitcoin_news.cards import search_attributes
+
+COLORS = {"positive": 0x2E7D32, "negative": 0xC62828, "neutral": 0x607D8B}
+
+
+def announce(work: Work) -> tuple[Notice, ...]:
+    """Tell of an article once, when it is published for the first time."""
+    if work.accepted is not None:
+        return ()
+    article: Article = work.body
+    sentiment = article.sentiment or "unknown"
+    notice = Notice(
+        title=article.title,
+        url=article.link,
+        text=article.summary or article.description or "",
+        color=COLORS.get(sentiment),
+        fields=(NoticeField("Source", article.source), NoticeField("Sentiment", sentiment)),
+        time=rfc3339(article.published_ms),
+        attributes={**search_attributes(article), "type": KIND, "by": article.author},
+        language=article.language,
+    )
+    return (notice,)

@@ -1,0 +1,146 @@
+"""What is announced of an opportunity: once when it is new, and once for each changed deadline or status."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from tidings.model.clock import DAY_MS, rfc3339
+from tidings.model.publication import Notice, NoticeField
+from tidings.model.workflow import Work
+from tidings.pipelines.eu_funding.body import (
+    BRUSSELS,
+    Opportunity,
+    Status,
+    brussels_day,
+    deadlines_ahead,
+    instant,
+    next_deadline,
+    same_deadlines,
+    spoken_date,
+)
+from tidings.pipelines.eu_funding.cards import search_attributes
+from tidings.pipelines.eu_funding.programmes import TYPE_NAMES
+
+COLORS: dict[Status, int] = {"open": 0x2EA043, "forthcoming": 0x1F6FEB, "closed": 0x6E7681}
+STATUS_NAMES: dict[Status, str] = {"open": "Open", "forthcoming": "Forthcoming", "closed": "Closed"}
+
+
+def announce(work: Work, *, max_age_days: float) -> tuple[Notice, ...]:
+    """Return the notice a publication is worth, if any; `work.accepted` is what readers saw before.
+
+    A published call that is shown again only because a deadline passed is no news.
+    """
+    if work.state == "published":
+        return ()
+    body: Opportunity = work.body
+    before: Opportunity | None = work.accepted
+    if before is None:
+        return () if is_old_news(body, work.now_ms, max_age_days) else (notice_of(body, work.now_ms),)
+    changed = changes(before, body, work.now_ms)
+    return (notice_of(body, work.now_ms, changed),) if changed else ()
+
+
+def is_old_news(body: Opportunity, now_ms: int, max_age_days: float) -> bool:
+    """Tell whether a call should enter silently: it is over, or the first run found it and it is not recent.
+
+    The first run makes a baseline instead of a flood. A forthcoming call opens later: its age is that of its entry in
+    the portal, where stated. An open call without a deadline may have been forgotten there years ago: it is news only
+    if its other dates are recent, whichever run found it.
+    """
+    if body.status == "closed":
+        return True
+    if body.status == "open" and not body.deadlines and (date := body.opening or body.ingested):
+        return now_ms - instant(date) > max_age_days * DAY_MS
+    since = body.ingested or (None if body.status == "forthcoming" else body.opening)
+    return body.is_baseline and (since is None or now_ms - instant(since) > max_age_days * DAY_MS)
+
+
+def changes(before: Opportunity, after: Opportunity, now_ms: int) -> list[str]:
+    """Say what changed that people should know.
+
+    Deadlines that passed do not count, nor does a call that closes on the day it said it would.
+    """
+    sentences: list[str] = []
+    if after.status != before.status and not _closed_as_foreseen(after, now_ms):
+        sentences.append(f"Status: {STATUS_NAMES[before.status].lower()} → {STATUS_NAMES[after.status].lower()}.")
+    if after.status != "closed":
+        earlier, later = deadlines_ahead(before, now_ms), deadlines_ahead(after, now_ms)
+        if not same_deadlines(earlier, later):
+            sentences.append(
+                f"{'Deadlines' if max(len(earlier), len(later)) > 1 else 'Deadline'}: {_moved(earlier, later)}."
+            )
+    return sentences
+
+
+def notice_of(body: Opportunity, now_ms: int, changed: list[str] | None = None) -> Notice:
+    """Write the notice: title, summary, color by status and the eight fields."""
+    text = body.summary or ""
+    return Notice(
+        title=f"Update: {body.title}" if changed else body.title,
+        url=body.url,
+        text="\n\n".join(part for part in (" ".join(changed or ()), text) if part),
+        color=COLORS[body.status],
+        fields=tuple(NoticeField(name, value, inline) for name, value, inline in _fields(body, now_ms) if value),
+        time=rfc3339(now_ms),
+        attributes={
+            **search_attributes(body, now_ms),
+            "by": body.programme,
+            "event": "update" if changed else "new",
+        },
+        language=body.language,
+    )
+
+
+def _fields(body: Opportunity, now_ms: int) -> list[tuple[str, str | None, bool]]:
+    programme = f"{body.programme_name} ({body.programme})" if body.programme_name else body.programme
+    return [
+        ("Identifier", body.identifier, False),
+        ("Status", STATUS_NAMES[body.status], True),
+        ("Type", TYPE_NAMES[body.type], True),
+        ("Opening date", spoken_date(body.opening), True),
+        ("Deadline", _deadline(body, now_ms), True),
+        ("Stage", body.stage and body.stage.capitalize(), True),
+        ("Programme", programme, True),
+        ("Action type", body.action_type, True),
+    ]
+
+
+def _deadline(body: Opportunity, now_ms: int) -> str | None:
+    if not body.deadlines and body.status != "closed":
+        return "Not stated"
+    ahead = deadlines_ahead(body, now_ms)
+    spoken = spoken_date(next_deadline(body, now_ms))
+    return f"{spoken} (next of {len(ahead)})" if len(ahead) > 1 else spoken
+
+
+def _moved(earlier: tuple[str, ...], later: tuple[str, ...]) -> str:
+    """Name the dates on both sides, leaving out the ones they share."""
+    gone = [spoken_date(each) for each in earlier if each not in later][:5]
+    come = [spoken_date(each) for each in later if each not in earlier][:5]
+    return f"{', '.join(filter(None, gone)) or 'none'} → {', '.join(filter(None, come)) or 'none'}"
+
+
+def _closed_as_foreseen(after: Opportunity, now_ms: int) -> bool:
+    today = datetime.fromtimestamp(now_ms / 1000, BRUSSELS).date().isoformat()
+    is_last_day = bool(after.deadlines) and all(brussels_day(each) <= today for each in after.deadlines)
+    return after.status == "closed" and is_last_day
+
+
+SAMPLE = Opportunity(
+    reference="00000000TOPICSen",
+    identifier="SAMPLE-2027-HARBOUR-01",
+    title="Quiet harbours: a sample notice from tidings",
+    type="grant",
+    status="open",
+    url="https://ec.europa.eu/info/funding-tenders/opportunities/portal/screen/home",
+    programme="HORIZON",
+    programme_name="Horizon Europe",
+    programme_code="43108390",
+    action_type="HORIZON Innovation Actions",
+    opening="2027-01-12T00:00:00Z",
+    deadlines=("2027-09-21T15:00:00Z",),
+    stage="single-stage",
+    summary="If you can read this, the channel works. Real notices carry a summary of the call here.",
+    found_at=1_800_000_000_000,
+)
+"""Invented: no such call exists."""

@@ -1,0 +1,77 @@
+"""An entry of any feed: what is remembered of it while it is worked on."""
+
+from __future__ import annotations
+
+from hashlib import blake2b
+from typing import Literal
+
+import msgspec
+
+from tidings.discover.feed import FeedEntry
+from tidings.discover.feed.markup import plain_text, shorten
+from tidings.model.answers import Provenance
+from tidings.model.item import Finding, fingerprint
+
+PIPELINE = "feeds"
+KIND = "entry"
+TEXT_CHARS_MAX = 10_240
+
+
+class EntryBody(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What is remembered of an entry."""
+
+    feed: str
+    """The feed's short name, as in its source's name."""
+    feed_title: str
+    id: str
+    title: str
+    url: str | None = None
+    author: str | None = None
+    feed_text: str = ""
+    """The text that the feed itself carries."""
+    tags: list[str] = []
+    language: str | None = None
+    published_ms: int | None = None
+    """None where the feed gives no date."""
+    found_at: int = 0
+    full_text: bool = True
+    """Whether the page behind the entry is to be read."""
+
+    text: str = ""
+    text_from: Literal["feed", "page"] = "feed"
+    page_error: str | None = None
+    summary: str | None = None
+    summarized_by: Provenance | None = None
+    processed_at: int | None = None
+    first_shown_at: int | None = None
+
+    @property
+    def time_ms(self) -> int:
+        """When it was published: as dated, but not in the future; without a date, when it was found."""
+        return self.found_at if self.published_ms is None else min(self.published_ms, self.found_at)
+
+
+def entry_finding(feed: str, feed_title: str, entry: FeedEntry, *, full_text: bool, now_ms: int) -> Finding:
+    """Report an entry: its title, address and words are what counts, dates are not."""
+    content_text = plain_text(entry.content_html, TEXT_CHARS_MAX) if entry.content_html else ""
+    body = EntryBody(
+        feed=feed,
+        feed_title=feed_title,
+        id=entry.id,
+        title=entry.title or shorten(entry.summary_text, 120) or entry.url or entry.id,
+        url=entry.url,
+        author=entry.author,
+        feed_text=max(content_text, entry.summary_text, key=len),
+        tags=list(entry.categories),
+        language=entry.language,
+        published_ms=entry.published_ms if entry.published_ms is not None else entry.updated_ms,
+        found_at=now_ms,
+        full_text=full_text,
+    )
+    mark = fingerprint(body.title, body.url, body.feed_text)
+    return Finding(PIPELINE, KIND, entry_key(feed, entry.id), mark, msgspec.json.encode(body))
+
+
+def entry_key(feed: str, entry_id: str) -> str:
+    """Name an entry's item; ids may be anything, and are unique only within their feed."""
+    return f"{feed}/{blake2b(entry_id.encode('utf-8', 'replace'), digest_size=8).hexdigest()}"

@@ -1,0 +1,1 @@
+"""What programs ask: collections, search, threads, feeds, uploads, and what operators read and do."""

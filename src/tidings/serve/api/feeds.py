@@ -1,0 +1,129 @@
+"""Feeds of any search: RSS, Atom and JSON Feed, with full content and ids that stay."""
+
+from __future__ import annotations
+
+from functools import partial
+from urllib.parse import urlencode
+from uuid import NAMESPACE_URL, uuid5
+
+from starlette.requests import Request
+
+from tidings.model.errors import BadInput
+from tidings.serve.api.card_search import CardHit, CardSearch
+from tidings.serve.api.collections import Collections
+from tidings.serve.api.feed_formats import (
+    TYPES,
+    FeedDocument,
+    FeedDocumentEntry,
+    readable,
+    write_atom,
+    write_json,
+    write_rss,
+)
+from tidings.serve.api.readable_cards import ReadableCard, from_shelf
+from tidings.serve.api.search import QUERY
+from tidings.serve.backend import ReadBackend
+from tidings.serve.http.operations import Call, Operation, Parameter, bad_input
+from tidings.serve.http.replies import Encoded, Reply
+from tidings.serve.markup import clean_html, lines, safe_url, tidy
+
+ENTRIES_MAX = 200
+EVERYTHING = "all"
+_WRITERS = {"rss": write_rss, "atom": write_atom, "json": write_json}
+
+
+class FeedRoutes:
+    """Feeds of each pipeline, and one across them."""
+
+    def __init__(self, backend: ReadBackend, collections: Collections, search: CardSearch) -> None:
+        self._backend = backend
+        self._collections = collections
+        self._search = search
+
+    def operations(self) -> list[Operation]:
+        """Declare the routes."""
+        limit = Parameter("limit", "How many at most.", "integer", minimum=1, maximum=ENTRIES_MAX, default=50)
+        names = (*self._backend.pipelines, EVERYTHING)
+        name = Parameter("pipeline", "A pipeline's name, or `all`.", place="path", values=names, example=names[0])
+        return [
+            Operation(
+                "GET",
+                f"/feeds/{{pipeline}}.{form}",
+                "read",
+                partial(self._feed, form),
+                f"A feed of any search, as {form}",
+                help="Newest first. Ids stay the same for ever; the entity tag changes only with the content.",
+                tag="syndication",
+                parameters=(name, QUERY, limit),
+                answer={"type": "object"} if form == "json" else {"type": "string"},
+                media_type=media_type,
+                problems=(404,),
+            )
+            for form, media_type in TYPES.items()
+        ]
+
+    async def _feed(self, form: str, call: Call) -> Reply:
+        # It is not kept in memory: the index follows the shelf, whose version does not tell how far.
+        feed = await self.read(call.request, call["pipeline"], call["q"] or "", call["limit"], form)
+        media_type = TYPES[form] + ("" if form == "json" else "; charset=utf-8")
+        return Reply(encoded=Encoded(_WRITERS[form](feed), media_type))
+
+    async def read(self, request: Request, pipeline: str, text: str, limit: int, form: str) -> FeedDocument:
+        """Read what a feed tells."""
+        within = None if pipeline == EVERYTHING else pipeline
+        try:
+            found = await self._search.find(self._search.parse(text, within), within, limit=limit, order="newest")
+        except BadInput as error:
+            raise bad_input(error, text, "query parameter q") from error
+        base = f"{request.url.scheme}://{request.headers['host']}{self._backend.root_path}"
+        entries = [self._entry(base, each) for each in found.hits]
+        title = self._backend.pipelines[pipeline].title if within is not None else "tidings"
+        about = self._backend.pipelines[pipeline].about if within is not None else "Everything that is published."
+        query_string = f"?{urlencode({'q': text})}" if text else ""
+        return FeedDocument(
+            id=_urn("feed", pipeline, text),
+            title=f"{title}: {readable(tidy(text, 200))}" if text else title,
+            about=about,
+            home=f"{base}/pipelines/{pipeline}" if within is not None else f"{base}/",
+            address=f"{base}/feeds/{pipeline}.{form}{query_string}",
+            updated_ms=max((entry.at_ms for entry in entries), default=0),
+            entries=entries,
+        )
+
+    def _entry(self, base: str, found: CardHit) -> FeedDocumentEntry:
+        hit = found.hit
+        reader = self._collections.reader_of_kind(hit.pipeline, hit.kind)
+        html, summary, href = "", tidy(hit.snippet.replace("\x02", "").replace("\x03", ""), 1_000), f"{base}/"
+        title = tidy(hit.title, 500)
+        if reader is not None:
+            readable_card = from_shelf(reader, found.entry, base, found.card)
+            title, href = readable_card.title, readable_card.href
+            html, summary = _content(readable_card), readable_card.summary or summary
+        return FeedDocumentEntry(
+            id=_urn(hit.pipeline, hit.kind, hit.key),
+            url=safe_url(hit.url) or href,
+            title=readable(title),
+            html=readable(html or str(lines(summary))),
+            summary=readable(summary),
+            author=readable(tidy(hit.author, 200)) if hit.author else None,
+            at_ms=hit.time_ms,
+            tags=tuple(readable(tidy(tag, 80)) for tag in (hit.pipeline, hit.type) if tag),
+        )
+
+
+def _content(card: ReadableCard) -> str:
+    """Return everything a card has to read: the summary first, then the text."""
+    pieces = [str(lines(card.summary))] if card.summary else []
+    content = card.content
+    if content is not None:
+        text, is_html = content
+        full = str(clean_html(text)) if is_html else str(lines(text))
+        pieces = [full] if is_html or text == card.summary else [*pieces, full]
+    steps = card[card.collection.steps_field] or [] if card.collection.steps_field else []
+    if steps:
+        pieces.append("<ol>" + "".join(f"<li>{clean_html(tidy(step))}</li>" for step in steps) + "</ol>")
+    return "\n".join(pieces)
+
+
+def _urn(*name: str) -> str:
+    return uuid5(NAMESPACE_URL, "tidings:" + "\n".join(name)).urn

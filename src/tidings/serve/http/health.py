@@ -1,0 +1,67 @@
+"""For machines that watch us: is the process alive, is it ready, and its metrics."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+from tidings.serve.backend import ReadBackend
+from tidings.serve.http.operations import Call, Operation
+from tidings.serve.http.problems import Problem
+from tidings.serve.http.replies import Reply, answer
+
+_READY: dict[str, Any] = {
+    "type": "object",
+    "properties": {
+        "ready": {"type": "boolean"},
+        "problems": {"type": "object", "additionalProperties": {"type": "string"}},
+        "version": {"type": "string"},
+    },
+    "required": ["ready", "problems"],
+}
+_ALIVE: dict[str, Any] = {"type": "object", "properties": {"status": {"type": "string"}}, "required": ["status"]}
+
+
+class Health:
+    """Health, readiness, metrics."""
+
+    def __init__(self, backend: ReadBackend) -> None:
+        self._backend = backend
+
+    def operations(self) -> list[Operation]:
+        """Declare the routes."""
+        return [
+            Operation("GET", "/healthz", "public", self._alive, "Is the process alive?", answer=_ALIVE),
+            Operation(
+                "GET",
+                "/readyz",
+                "public",
+                self._ready,
+                "Is it ready: database, migrations, scheduler?",
+                help="503 with the problems by part while it is not.",
+                answer=_READY,
+            ),
+            Operation(
+                "GET",
+                "/metrics",
+                "read",
+                self._metrics,
+                "Prometheus metrics",
+                answer={"type": "string"},
+                media_type="text/plain",
+            ),
+        ]
+
+    async def _alive(self, _call: Call) -> Reply:
+        return answer({"status": "alive"})
+
+    async def _ready(self, _call: Call) -> Reply:
+        problems = await asyncio.to_thread(self._backend.ready)
+        if problems:
+            document = {"ready": False, "problems": problems}
+            raise Problem(503, "Not ready.", headers={"Retry-After": "5"}, extra=document)
+        return answer({"ready": True, "problems": {}, "version": self._backend.version})
+
+    async def _metrics(self, _call: Call) -> Reply:
+        body, media_type = await asyncio.to_thread(self._backend.metrics)
+        return Reply(body, media_type=media_type, tagged=False)

@@ -1,0 +1,140 @@
+"""How values read on a page: times, lengths of time, numbers, commands, how an item is doing."""
+
+from __future__ import annotations
+
+import re
+from datetime import UTC, datetime
+from typing import Any
+
+from markupsafe import Markup, escape
+
+from tidings.model.clock import read_time, rfc3339
+from tidings.model.durations import duration_seconds
+from tidings.model.views import ItemRow, RunView, SourceView
+from tidings.serve.markup import coded, tidy
+
+_EXACT = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?Z")
+_STANDINGS = {
+    "done": ("good", "done"),
+    "waits": ("wait", "waits for you"),
+    "parked": ("parked", "parked"),
+    "dead": ("bad", "dead letter"),
+    "rejected": ("muted", "rejected"),
+}
+_UNITS = ((60, "s", 1), (3600, "min", 60), (86_400, "h", 3600), (30 * 86_400, "d", 86_400))
+
+
+def lasting(seconds: float | None) -> str:
+    """Say how long something lasts, in one unit."""
+    if seconds is None:
+        return "–"
+    if seconds < 1:
+        return f"{seconds * 1000:.0f} ms"
+    for limit, unit, size in _UNITS:
+        if seconds < limit:
+            return f"{seconds / size:.0f} {unit}"
+    return f"{seconds / 86_400:,.0f} d"
+
+
+def ago(ms: int | None, now_ms: int) -> str:
+    """Say when something was or will be, seen from now."""
+    if ms is None:
+        return "never"
+    seconds = (now_ms - ms) / 1000
+    if abs(seconds) < 2:
+        return "just now"
+    if abs(seconds) >= 60 * 86_400:
+        return datetime.fromtimestamp(ms / 1000, UTC).date().isoformat()
+    words = lasting(abs(seconds))
+    return f"{words} ago" if seconds > 0 else f"in {words}"
+
+
+def when(ms: int | None, now_ms: int, *, due: bool = False) -> Markup:
+    """Return a relative time with the exact one behind it; what is `due` and late is due now."""
+    if ms is None:
+        return Markup('<span class="muted">never</span>')
+    words = "now" if due and ms <= now_ms else ago(ms, now_ms)
+    form = Markup('<time datetime="{0}" title="{0}" data-at="{1}"{2}>{3}</time>')
+    return form.format(rfc3339(ms), ms, Markup(" data-due") if due else "", words)
+
+
+def told(text: Any, now_ms: int) -> Markup:
+    """Return a sentence of ours: code between backticks as code, exact times as times people read."""
+
+    def relative(found: re.Match[str]) -> str:
+        ms = read_time(found[0])
+        if ms is None:
+            return found[0]
+        return f"on {day(ms)}" if abs(ms - now_ms) >= 60 * 86_400_000 else str(when(ms, now_ms))
+
+    return Markup(_EXACT.sub(relative, str(coded(text))))  # noqa: S704  # escaped by `coded`
+
+
+def doing(row: ItemRow, now_ms: int) -> tuple[str, str]:
+    """Say how an item is doing: a tone and a word."""
+    if row.standing != "open":
+        return _STANDINGS.get(row.standing, ("plain", row.standing))
+    if row.lease_until is not None and row.lease_until > now_ms:
+        return "plain", "at work"
+    if row.due_at is not None and row.due_at > now_ms:
+        return ("wait", "tries again") if row.last_error else ("plain", "scheduled")
+    return "plain", "waiting"
+
+
+def run_words(run: RunView) -> str:
+    """Say what a discovery run brought, leaving out what it did not."""
+    named = ("new", "changed", "unchanged", "rejected")
+    parts = [f"{getattr(run, name):,} {name}" for name in named if getattr(run, name)]
+    found = f"{run.found:,} found" if run.found else "found nothing"
+    words = f"{found} ({', '.join(parts)})" if parts else found
+    return f"{words}, {count(run.pages, 'page')}" if run.pages else words
+
+
+def paced(view: SourceView) -> str:
+    """Say how often a source is asked, and when it wishes to be asked less often than that."""
+    run = view.last_run
+    if run is None or view.next_check_at is None or view.health != "healthy":
+        return view.schedule
+    try:
+        usual = duration_seconds(view.schedule.removeprefix("every "))
+    except ValueError:
+        return view.schedule
+    waits = (view.next_check_at - run.started_at) / 1000
+    return f"{view.schedule}, or slower where the source wishes" if waits > 2 * usual + 60 else view.schedule
+
+
+def answered(answer: Any) -> str:
+    """Return what a channel answered without the message's long number, which only matters to programs."""
+    return tidy(tidy(answer).partition(", message")[0], 60)
+
+
+def command(text: str) -> Markup:
+    """Return a command line that breaks between words, not behind the dashes inside one."""
+    form = Markup('<span class="word">{}</span>')
+    return Markup(" ").join(form.format(word) if "-" in word else escape(word) for word in text.split(" "))
+
+
+def day(ms: int) -> str:
+    """Return the date of a time, for people."""
+    moment = datetime.fromtimestamp(ms / 1000, UTC)
+    return f"{moment.day} {moment:%b %Y}"
+
+
+def number(value: float | None) -> str:
+    """Return a number with separators."""
+    if value is None:
+        return "–"
+    return f"{value:,.0f}" if float(value).is_integer() else f"{value:,.1f}"
+
+
+def count(value: int, word: str, plural: str | None = None) -> str:
+    """Return a number with its noun."""
+    return f"{value:,} {word if value == 1 else plural or word + 's'}"
+
+
+def shell(text: Any) -> str:
+    """Quote a value for a command line that is shown."""
+    bare = tidy(text, 200)
+    if re.fullmatch(r"[\w@%+=:,./-]+", bare, re.ASCII):
+        return bare
+    return "'" + bare.replace("'", "'\\''") + "'"

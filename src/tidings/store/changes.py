@@ -1,0 +1,117 @@
+"""The stream of changes, as followers and clients read it.
+
+A version is drawn in the transaction that writes, from a row that stays locked until it commits. So a reader that has
+seen a version has seen all before it, and no transaction that is still open can add one below.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from typing import NamedTuple
+
+from tidings.model.changes import AcceptedCopy, Change, ChangePage, CursorGone
+from tidings.store.db.database import Database, Tx
+
+
+class StreamEnd(NamedTuple):
+    """The newest version of a pipeline, and up to which one withdrawals are forgotten."""
+
+    version: int
+    horizon: int
+
+
+class ForgottenVersion(NamedTuple):
+    """A withdrawal that is no longer told."""
+
+    pipeline: str
+    version: int
+
+
+class NewestVersion(NamedTuple):
+    """The newest version of a pipeline."""
+
+    pipeline: str
+    version: int
+
+
+class ParentLink(NamedTuple):
+    """One step up a thread."""
+
+    child: str
+    parent: str
+
+
+class ChangeStore:
+    """Reads the stream."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def changes(self, pipeline: str, after: str | None, limit: int) -> ChangePage:
+        """Return the changes behind a cursor, or from the beginning; raise CursorGone if some cannot be told."""
+        with self._database.reading() as tx:
+            stream: str = tx.value("stream")
+            end = tx.row(StreamEnd, "stream_end", pipeline=pipeline) or StreamEnd(0, 0)
+            seen = _version(after, stream, end)
+            found = tx.rows(Change, "changes", pipeline=pipeline, after=seen, limit=limit)
+        # Another process may have committed between the two reads.
+        last = found[-1].version if len(found) == limit else max([end.version, *(each.version for each in found[-1:])])
+        changes = [_whole(change) for change in found]
+        return ChangePage(changes, stream, last, max(0, end.version - last), len(found) == limit)
+
+    def versions(self) -> Mapping[str, int]:
+        """Return the newest version of every pipeline."""
+        with self._database.reading() as tx:
+            return {row.pipeline: row.version for row in tx.rows(NewestVersion, "newest_versions")}
+
+    def accepted(self, items: Sequence[int]) -> Mapping[int, AcceptedCopy]:
+        """Return the accepted bodies of items."""
+        with self._database.reading() as tx:
+            return {row.id: row for row in tx.returning(AcceptedCopy, "accepted_copies", [(item,) for item in items])}
+
+    def ancestors(self, pipeline: str, relation: str, refs: Sequence[str]) -> Mapping[str, Sequence[str]]:
+        """Return everything above items in their threads, by ref."""
+        parents: dict[str, list[str]] = {}
+        names: Collection[str] = refs
+        with self._database.reading() as tx:
+            while above := [(name,) for name in dict.fromkeys(names) if name not in parents]:
+                parents.update({name: [] for (name,) in above})
+                for link in tx.returning(ParentLink, "parents_of", above, pipeline=pipeline, relation=relation):
+                    parents[link.child].append(link.parent)
+                names = [parent for (name,) in above for parent in parents[name]]
+        return {ref: _above(ref, parents) for ref in refs}
+
+
+def _above(ref: str, parents: Mapping[str, Sequence[str]]) -> list[str]:
+    found: dict[str, None] = {}
+    names = list(parents[ref])
+    while names:
+        name = names.pop()
+        if name not in found:
+            found[name] = None
+            names += parents.get(name, ())
+    return list(found)
+
+
+def _version(after: str | None, stream: str, end: StreamEnd) -> int:
+    if after is None:
+        return 0
+    name, _, number = after.partition(".")
+    seen = int(number) if number.isdecimal() and len(number) < 19 else -1
+    if name != stream or not 0 <= seen <= end.version or 0 < seen < end.horizon:
+        raise CursorGone("the stream cannot tell what happened since; start over without a cursor")
+    return seen
+
+
+def _whole(change: Change) -> Change:
+    return change if change.value is None else change._replace(value=bytes(change.value))
+
+
+def forget_withdrawals(tx: Tx, keep_ms: int) -> int:
+    """Forget old withdrawals: a follower that has not seen them by now has to start over."""
+    forgotten = tx.rows(ForgottenVersion, "forget_withdrawals", keep_ms=keep_ms)
+    newest: dict[str, int] = {}
+    for each in forgotten:
+        newest[each.pipeline] = max(each.version, newest.get(each.pipeline, 0))
+    tx.put("raise_horizon", sorted(newest.items()))
+    return len(forgotten)

@@ -1,0 +1,1 @@
+"""How tidings talks to SQLite and PostgreSQL: connections, transactions, named statements."""

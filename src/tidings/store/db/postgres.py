@@ -1,0 +1,358 @@
+"""PostgreSQL through psycopg: a pool for writing, one for reading, batches as arrays."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import threading
+import time
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from functools import cache
+from itertools import starmap
+from typing import Any, Literal, TypeVar
+
+import psycopg
+from psycopg import sql as composing
+
+from tidings.model.errors import Misconfigured, StoreUnavailable
+from tidings.store.db import statements
+from tidings.store.db.arrays import SQL_TYPES, array
+from tidings.store.db.bound_connection import BoundConnection
+from tidings.store.db.conninfo import hosts_from, is_absent, is_passing, parameters, reason
+from tidings.store.db.database import PATIENCE_SECONDS, Contention, Durability, Given, Row, Tx, read_clock
+from tidings.store.db.pool import Pool
+from tidings.store.db.standstill import Progress, Standstill
+from tidings.store.db.statements import check_batch
+from tidings.watch.logs import Seldom
+
+_PARAMETER = re.compile(r"(?<![:\w]):([a-z][a-z_0-9]*)")
+R = TypeVar("R")
+HINT_SECONDS = 0.1
+AGAIN_SECONDS = 0.2
+COMPARE_SECONDS = 60.0
+SCAN_ROWS = 1_000
+_SESSION = (
+    "SET statement_timeout = '5s'; SET lock_timeout = '2s'; SET idle_in_transaction_session_timeout = '10s'; "
+    "SET timezone = 'UTC'; SET jit = off"
+)
+_BY_INDEX = (
+    "SET enable_seqscan = off; SET enable_bitmapscan = off; SET enable_hashjoin = off; SET enable_mergejoin = off"
+)
+"""Tables fill faster than they are analyzed. What a writer looks up is a batch, and an index has it, whatever the
+statistics say: left to itself, the planner read the whole log for every batch of it."""
+
+
+@cache
+def compiled(name: str) -> str:
+    """Return a statement's text in the driver's style; a batch arrives as one array a column."""
+    statement = statements.load("postgres")[name]
+    text = statements.PARAMETER.sub(r"%(\1)s", statement.text.replace("%", "%%"))
+    if not statement.columns:
+        return text
+    arrays = ", ".join(f"%({column.name})s::{SQL_TYPES[column.type]}[]" for column in statement.columns)
+    given = f"given ({', '.join(statement.fields)}) AS (SELECT * FROM unnest({arrays}))"  # noqa: S608  # our own names
+    return statements.with_given(text, given)
+
+
+def columns_of(name: str, rows: Sequence[tuple[Any, ...]]) -> dict[str, Any]:
+    """Return a batch as one array a column, by the column's name."""
+    statement = statements.load("postgres")[name]
+    check_batch(statement, rows)
+    columns = zip(statement.columns, zip(*rows, strict=True), strict=True)
+    return {column.name: array(cells, column.type) for column, cells in columns}
+
+
+class PostgresTx:
+    """A transaction on one connection."""
+
+    dialect: Literal["postgres"] = "postgres"
+
+    def __init__(self, connection: BoundConnection) -> None:
+        self.connection = connection
+
+    def take_time(self) -> None:
+        """Lift the limits on statements until the transaction ends, on the server's side and on ours."""
+        self.connection.is_unlimited = True
+        self.connection.execute("SET LOCAL statement_timeout = 0; SET LOCAL idle_in_transaction_session_timeout = 0")
+
+    def rows(self, row: Callable[..., R], name: str, /, **values: Any) -> list[R]:
+        """Run a statement; return its rows."""
+        return list(starmap(row, self.connection.execute(compiled(name), values).fetchall()))
+
+    def row(self, row: Callable[..., R], name: str, /, **values: Any) -> R | None:
+        """Run a statement; return its first row."""
+        rows = self.rows(row, name, **values)
+        return rows[0] if rows else None
+
+    def value(self, name: str, /, **values: Any) -> Any:
+        """Run a statement of one column; return its first value, or None."""
+        return (self.connection.execute(compiled(name), values).fetchone() or (None,))[0]
+
+    def returning(self, row: Callable[..., R], name: str, given: Given, /, **values: Any) -> list[R]:
+        """Run a statement on a batch of rows; return what it returns."""
+        rows = list(given)
+        return list(starmap(row, self._batch(name, rows, values).fetchall())) if rows else []
+
+    def put(self, name: str, given: Given, /, **values: Any) -> int:
+        """Run a statement on a batch of rows; return how many rows it changed."""
+        rows = list(given)
+        return self._batch(name, rows, values).rowcount if rows else 0
+
+    def _batch(self, name: str, rows: list[tuple[Any, ...]], values: dict[str, Any]) -> psycopg.Cursor[Row]:
+        return self.connection.execute(compiled(name), columns_of(name, rows) | values)
+
+    def run_script(self, text: str) -> None:
+        """Run many statements without values."""
+        self.connection.execute(text)
+
+    def scan(self, table: str, columns: Sequence[str]) -> Generator[Row]:
+        """Read a whole table by a cursor of the server, a thousand rows at a time."""
+        with self.connection.cursor(name="scan") as cursor:
+            cursor.itersize = SCAN_ROWS
+            cursor.execute(
+                composing.SQL("SELECT {} FROM {}").format(_identifiers(columns), composing.Identifier(table))
+            )
+            yield from cursor
+
+    def fill(self, table: str, columns: Sequence[str], rows: Iterable[Row]) -> None:
+        """Write rows into a table as they are."""
+        into = composing.SQL("COPY {} ({}) FROM STDIN").format(composing.Identifier(table), _identifiers(columns))
+        with self.connection.cursor() as cursor, cursor.copy(into) as copy:
+            for row in rows:
+                copy.write_row(row)
+
+    def run(self, name: str, /, **values: Any) -> int:
+        """Run a statement; return how many rows it changed."""
+        return self.connection.execute(compiled(name), values).rowcount
+
+
+def _identifiers(names: Sequence[str]) -> composing.Composed:
+    return composing.SQL(", ").join(map(composing.Identifier, names))
+
+
+class PostgresDatabase:
+    """One server; any number of machines."""
+
+    dialect: Literal["postgres"] = "postgres"
+    has_one_writer = False
+    carries_hints = True
+    file = None
+
+    def __init__(
+        self,
+        url: str,
+        *,
+        durability: Durability = "power-safe",
+        pool_size: int = 8,
+        awaits_absent: bool = False,
+        patience_seconds: float = PATIENCE_SECONDS,
+    ) -> None:
+        """Connect to nothing yet. One that `awaits_absent` waits at first even where nothing answers at the address."""
+        self.url = url
+        self._parameters = parameters(url)
+        self._hosts: dict[str, str] = {}
+        self._awaits_absent = awaits_absent
+        self._patience_seconds = patience_seconds
+        self._synchronous = "on" if durability == "power-safe" else "off"
+        self._offset_ms = int(os.environ.get("TIDINGS_CLOCK_OFFSET_MS", "0"))
+        self._is_clock_moved = False
+        self._is_reached = False
+        self._local = threading.local()
+        self._listening = threading.Lock()
+        self._listener: BoundConnection | None = None
+        self._hinted = float("-inf")
+        self._compared = float("-inf")
+        self._ahead_ms = 0
+        self._seldom = Seldom()
+        self._standstill = Standstill(self._dial)
+        self._writers = Pool(lambda: self._ready(self._configure_writer), pool_size, self._drop_idle)
+        self._readers = Pool(lambda: self._ready(self._configure_reader), pool_size, self._drop_idle)
+
+    def _drop_idle(self) -> None:
+        """Close idle connections: once a reader has found its server dead, no writer need find out again."""
+        self._writers.drop_idle()
+        self._readers.drop_idle()
+
+    def _dial(self, **changes: Any) -> BoundConnection:
+        """Connect once; the address is never quoted, since a password may stand in it."""
+        try:
+            return BoundConnection.connect(self.url, **(self._parameters | changes))
+        except psycopg.ProgrammingError:
+            raise Misconfigured(
+                "database_url cannot be read: is there an unknown parameter after its ?, or in its password "
+                "a %, @, / or : that must be written as %25, %40, %2F or %3A?"
+            ) from None
+
+    def _reach(self) -> BoundConnection:
+        """Connect. The first time, a server that is starting, or full, is waited for; later the loops wait."""
+        until = time.monotonic() + (0 if self._is_reached else self._patience_seconds)
+        while True:
+            try:
+                connection = self._dial(**self._hosts)
+            except psycopg.OperationalError as error:
+                passes = is_passing(error) or (self._awaits_absent and is_absent(error))
+                if not passes or time.monotonic() > until:
+                    raise
+                self._seldom.event("waiting for PostgreSQL", reason=reason(error))
+                time.sleep(AGAIN_SECONDS)
+            else:
+                self._is_reached = True
+                self._hosts = hosts_from(self.url, connection.info.host, connection.info.port)
+                connection.judge = self._standstill.judge
+                return connection
+
+    def _ready(self, configure: Callable[[BoundConnection], None]) -> BoundConnection:
+        connection = self._reach()
+        try:
+            configure(connection)
+        except BaseException:
+            connection.close()
+            raise
+        return connection
+
+    def _configure(self, connection: BoundConnection, settings: str = _SESSION) -> None:
+        connection.execute(settings)
+        connection.execute(composing.SQL("SET synchronous_commit = {}").format(composing.Literal(self._synchronous)))
+        self._set_offset(connection)
+        connection.commit()
+
+    def _configure_writer(self, connection: BoundConnection) -> None:
+        self._configure(connection, f"{_SESSION}; {_BY_INDEX}")
+
+    def _configure_reader(self, connection: BoundConnection) -> None:
+        self._configure(connection)
+        connection.isolation_level = psycopg.IsolationLevel.REPEATABLE_READ
+        connection.read_only = True
+
+    def _set_offset(self, connection: BoundConnection) -> None:
+        connection.execute("SELECT set_config('tidings.clock_offset_ms', %s, false)", [str(self._offset_ms)])
+
+    def migrations(self) -> list[statements.Migration]:
+        """Return the schema's migrations for PostgreSQL, in order."""
+        return statements.migrations("postgres")
+
+    def now_ms(self) -> int:
+        """Return the server's clock: ours, corrected by a difference that is measured once a minute."""
+        ours = time.time_ns() // 1_000_000
+        if time.monotonic() - self._compared > COMPARE_SECONDS:
+            self._ahead_ms = read_clock(self) - self._offset_ms - ours
+            self._compared = time.monotonic()
+        return ours + self._ahead_ms + self._offset_ms
+
+    def move_clock(self, offset_ms: int) -> None:
+        """Set how far the clock is moved, for every connection of this process."""
+        self._offset_ms = offset_ms
+        self._is_clock_moved = True
+
+    @contextmanager
+    def transaction(self) -> Iterator[Tx]:
+        """Open a writing transaction, or join the one this thread is in by a savepoint."""
+        with self._open(self._writers, "writing", self._standstill.writing) as tx:
+            yield tx
+
+    @contextmanager
+    def reading(self) -> Iterator[Tx]:
+        """Open one snapshot from the readers' pool; inside a writing transaction, look through that."""
+        writing: PostgresTx | None = getattr(self._local, "writing", None)
+        if writing is not None:
+            with translated():
+                yield writing
+            return
+        with self._open(self._readers, "reading", self._standstill.reading) as tx:
+            yield tx
+
+    @contextmanager
+    def _open(self, pool: Pool, mode: str, progress: Progress) -> Iterator[Tx]:
+        current: PostgresTx | None = getattr(self._local, mode, None)
+        with translated():
+            if current is not None:
+                with current.connection.transaction():
+                    yield current
+                return
+            with progress.call(), pool.connection() as connection:
+                tx = PostgresTx(connection)
+                setattr(self._local, mode, tx)
+                try:
+                    # Begun here: else an inner transaction that came before any statement would be the outer one.
+                    with connection.transaction():
+                        if self._is_clock_moved:
+                            self._set_offset(connection)
+                        yield tx
+                finally:
+                    connection.is_unlimited = False
+                    setattr(self._local, mode, None)
+
+    def lock(self, tx: Tx, name: str, *, is_shared: bool = False) -> None:
+        """Hold an advisory lock until the transaction ends."""
+        tx.value("share_lock" if is_shared else "take_lock", name=f"tidings:{name}")
+
+    def changes(self) -> int:
+        """Return nothing of use: hints come by notification."""
+        return 0
+
+    def hint(self) -> None:
+        """Tell other processes that there is work; at most a few times a second, since they poll anyway."""
+        now = time.monotonic()
+        if now - self._hinted < HINT_SECONDS:
+            return
+        self._hinted = now
+        with contextlib.suppress(StoreUnavailable), self.transaction() as tx:
+            assert isinstance(tx, PostgresTx)
+            tx.connection.execute("NOTIFY tidings_work")
+
+    def wait_for_hint(self, seconds: float) -> bool:
+        """Wait for a notification on a connection of its own; False when time is up."""
+        with self._listening, translated():
+            if self._listener is None or self._listener.closed:
+                self._listener = self._reach()
+                self._listener.autocommit = True
+                self._listener.execute("LISTEN tidings_work")
+            try:
+                return next(self._listener.notifies(timeout=seconds, stop_after=1), None) is not None
+            except psycopg.OperationalError:
+                self._listener = None
+                raise
+
+    def describe(self) -> str:
+        """Name server and database, without user or password."""
+        info = psycopg.conninfo.conninfo_to_dict(self.url)
+        return f"PostgreSQL at {info.get('host', 'localhost')}, database {info.get('dbname', '?')}"
+
+    def standstill(self) -> str | None:
+        """Say that nothing goes on, since when, and what it waits for."""
+        for pool in (self._writers, self._readers):
+            if (trouble := pool.unreachable_for()) is not None:
+                seconds, why = trouble
+                return f"no connection for {seconds:.0f} s: {why}"
+        return self._standstill.describe()
+
+    def close(self) -> None:
+        """Close every connection; calls that wait for the server end within a moment."""
+        self._standstill.close()
+        if self._listener is not None:
+            self._listener.close()
+        self._writers.close()
+        self._readers.close()
+
+
+@contextmanager
+def translated() -> Iterator[None]:
+    """Turn the driver's exceptions into ours, with what helps."""
+    try:
+        yield
+    except (psycopg.errors.DiskFull, psycopg.errors.OutOfMemory) as error:
+        raise StoreUnavailable("PostgreSQL has no room left; free some space and tidings goes on") from error
+    except (psycopg.errors.DeadlockDetected, psycopg.errors.SerializationFailure) as error:
+        raise Contention("two writers waited for each other; the same call may be made again") from error
+    except psycopg.errors.LockNotAvailable as error:
+        raise Contention("another writer held the rows for more than 2 s; the same call may be made again") from error
+    except psycopg.errors.QueryCanceled as error:
+        raise StoreUnavailable(f"PostgreSQL gave up waiting: {reason(error)}") from error
+    except (psycopg.errors.InsufficientPrivilege, psycopg.errors.ReadOnlySqlTransaction) as error:
+        raise StoreUnavailable(f"this user of PostgreSQL may not write here: {reason(error)}") from error
+    except (psycopg.DataError, psycopg.IntegrityError, psycopg.ProgrammingError):
+        raise  # what was to be written is at fault, not the database
+    except psycopg.Error as error:
+        raise StoreUnavailable(f"PostgreSQL failed: {reason(error)}") from error

@@ -1,0 +1,1 @@
+"""What people see and do: status, one item whole, actions by hand."""

@@ -1,0 +1,311 @@
+"""Everything at a glance: pipelines, sources, channels, alerts and their history."""
+
+from __future__ import annotations
+
+import time
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, NamedTuple
+
+from tidings.model.pipeline import Pipeline, Schedule
+from tidings.model.publication import DELIVERY
+from tidings.model.views import (
+    AlertView,
+    ChannelView,
+    IntakeView,
+    PipelineView,
+    Point,
+    RunView,
+    SourceView,
+    StatusView,
+)
+from tidings.store.db.database import Database, read_clock
+from tidings.store.followers import FollowerNotes
+from tidings.store.limits import BudgetStore, LimiterStore
+from tidings.store.log import IntakeLog
+from tidings.store.pauses import PauseStore
+from tidings.store.sources import ScheduleRow, ScheduleStore
+
+HOUR_MS = 3_600_000
+COUNT_SHARE = 0.1
+"""What of the time may go into counting items, where looking is frequent and the table big."""
+QUICK_SECONDS, STALE_SECONDS_MAX = 0.05, 30.0
+SILENT_FACTOR = 5
+
+
+WAITING = frozenset({"open", "parked"})
+"""The standings of what has a way to go, now or later."""
+
+
+class ItemCount(NamedTuple):
+    """How many items of a kind stand in a state."""
+
+    pipeline: str
+    kind: str
+    state: str
+    standing: str
+    items: int
+    leased: int
+    due: int | None
+    changed_at: int
+
+
+class Standing(NamedTuple):
+    """How many items of a kind stand so in a state."""
+
+    kind: str
+    state: str
+    standing: str
+    items: int
+
+
+def queues(pipeline: Pipeline | None, counts: Iterable[Standing]) -> dict[str, int]:
+    """Count what waits for each lane, by the declared workflows: names of states mean nothing here."""
+    waiting: dict[str, int] = defaultdict(int)
+    workflows = pipeline.workflows if pipeline is not None else {}
+    for each in counts:
+        workflow = workflows.get(each.kind)
+        ways = workflow.automatic_from(each.state) if workflow is not None else ()
+        if ways and each.standing in WAITING:
+            waiting[ways[0].lane] += each.items
+    return dict(waiting)
+
+
+def phases(pipeline: Pipeline | None, counts: Iterable[Standing]) -> dict[str, int]:
+    """Count what waits for each phase, such as `summarize`: the workflows say which states are which."""
+    waiting: dict[str, int] = defaultdict(int)
+    workflows = pipeline.workflows if pipeline is not None else {}
+    for each in counts:
+        workflow = workflows.get(each.kind)
+        phase = workflow.phase_of(each.state) if workflow is not None else None
+        if phase is not None and each.standing in WAITING:
+            waiting[phase] += each.items
+    return dict(waiting)
+
+
+class StatusReader:
+    """Counts and summaries; reads only."""
+
+    def __init__(
+        self,
+        database: Database,
+        pipelines: Mapping[str, Pipeline],
+        *,
+        intake: IntakeLog,
+        schedules: ScheduleStore,
+        channels: Mapping[str, str],
+        limiters: Mapping[str, str],
+        stopwatch: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._database = database
+        self._pipelines = pipelines
+        self._intake = intake
+        self._budgets = BudgetStore(database)
+        self._rates = LimiterStore(database)
+        self._pauses = PauseStore(database)
+        self._followers = FollowerNotes(database)
+        self._schedules = schedules
+        self._channels = channels
+        self._limiters = limiters
+        self._stopwatch = stopwatch
+        self._counts_until = float("-inf")
+        self._counted: tuple[list[ItemCount], dict[str, IntakeView]] = ([], {})
+
+    def status(self) -> StatusView:
+        """Return everything at a glance."""
+        with self._database.reading() as tx:
+            now: int = tx.value("now")
+        counts, logs = self._counts()
+        paused = self._pauses.reasons()
+        budgets = self._budgets.today()
+        sources = self.sources()
+        views = {
+            name: self._pipeline(
+                name, [each for each in counts if each.pipeline == name], log, paused, budgets, sources, now
+            )
+            for name, log in logs.items()
+        }
+        return StatusView(views, self.alerts(), now, sorted(paused), self._followers.all())
+
+    def _counts(self) -> tuple[list[ItemCount], dict[str, IntakeView]]:
+        """Count items by state, and each pipeline's log; where that is slow, what was counted holds for a while."""
+        started = self._stopwatch()
+        if started > self._counts_until:
+            with self._database.reading() as tx:
+                counts = tx.rows(ItemCount, "count_items")
+                names = sorted({*self._pipelines, *(each.pipeline for each in counts)})
+                self._counted = (counts, {name: IntakeView(*self._intake.totals(name)) for name in names})
+            ended = self._stopwatch()
+            if (took := ended - started) > QUICK_SECONDS:
+                self._counts_until = ended + min(took / COUNT_SHARE, STALE_SECONDS_MAX)
+        return self._counted
+
+    def _pipeline(
+        self,
+        name: str,
+        counts: list[ItemCount],
+        log: IntakeView,
+        paused: Mapping[str, str],
+        budgets: list[Any],
+        sources: list[SourceView],
+        now: int,
+    ) -> PipelineView:
+        states: dict[str, int] = defaultdict(int)
+        kinds: dict[str, dict[str, int]] = defaultdict(lambda: defaultdict(int))
+        standings: dict[str, int] = defaultdict(int)
+        waiting: dict[str, int] = defaultdict(int)
+        deliveries: dict[str, int] = defaultdict(int)
+        declared = self._pipelines.get(name)
+        for kind, workflow in declared.workflows.items() if declared else ():
+            for state in workflow.states:
+                kinds[kind][state] = 0
+                if kind != DELIVERY:
+                    states[state] = 0
+        for each in counts:
+            kinds[each.kind][each.state] += each.items
+            standings[each.standing] += each.items
+            if each.kind == DELIVERY:
+                deliveries[each.state if each.standing != "dead" else "dead"] += each.items
+            else:
+                states[each.state] += each.items
+                if each.standing == "open":
+                    waiting[each.state] += each.items
+        with self._database.reading() as tx:
+            oldest_ms: int | None = tx.value("oldest_due", pipeline=name)
+        placed = [Standing(each.kind, each.state, each.standing, each.items) for each in counts]
+        writes = next((b.spent for b in budgets if b.name == f"shelf_writes:{name}"), 0)
+        mine = [s for s in sources if s.pipeline == name]
+        return PipelineView(
+            states=dict(states),
+            kinds={kind: dict(of) for kind, of in kinds.items()},
+            standings=dict(standings),
+            waiting=dict(waiting),
+            phases=phases(declared, placed),
+            queues=queues(declared, placed),
+            due=sum(each.due or 0 for each in counts),
+            leased=sum(each.leased for each in counts),
+            parked=standings.get("parked", 0),
+            rejected=standings.get("rejected", 0),
+            dead_letters=standings.get("dead", 0),
+            oldest_due_seconds=round(oldest_ms / 1000, 1) if oldest_ms is not None else None,
+            intake=log,
+            settled_last_hour=round(sum(p.value for p in self.points(f"settled:{name}", since_ms=now - HOUR_MS))),
+            published_last_hour=round(sum(p.value for p in self.points(f"published:{name}", since_ms=now - HOUR_MS))),
+            last_processed_at=max((each.changed_at for each in counts), default=None),
+            last_discovery_at=max((s.last_success_at for s in mine if s.last_success_at), default=None),
+            deliveries=dict(deliveries),
+            shelf_writes_today=writes,
+            shelf_writes_limit=declared.shelf_writes_per_day if declared else None,
+            paused=f"pipeline:{name}" in paused,
+            sources=mine,
+            budgets=[b for b in budgets if name in b.name],
+        )
+
+    def sources(self) -> list[SourceView]:
+        """Return every source and its health."""
+        stored = {row.source: row for row in self._schedules.all()}
+        paused = self._pauses.reasons()
+        now = read_clock(self._database)
+        return [
+            self._source(s.name, p.name, s.schedule, stored.get(s.name), paused, now)
+            for p in self._pipelines.values()
+            for s in p.sources
+        ]
+
+    def _source(
+        self, name: str, pipeline: str, schedule: Schedule, row: ScheduleRow | None, paused: Mapping[str, str], now: int
+    ) -> SourceView:
+        runs = self._schedules.runs(name, 10)
+        if row is None:
+            return SourceView(name=name, pipeline=pipeline, health="waiting", schedule=describe(schedule))
+        return SourceView(
+            name=name,
+            pipeline=pipeline,
+            health=_health(name, pipeline, row, runs, paused, now),
+            schedule=describe(schedule),
+            last_success_at=row.last_success_at,
+            last_new_at=row.last_new_at,
+            next_check_at=row.next_at,
+            failures=row.failures,
+            error=row.last_error,
+            last_run=runs[0] if runs else None,
+            credits_today=sum(r.credits for r in runs if r.started_at >= now - now % 86_400_000),
+        )
+
+    def channels(self) -> list[ChannelView]:
+        """Return the channels and their limiters."""
+        paused = self._pauses.reasons()
+        views = []
+        for name, kind in self._channels.items():
+            usage = self._rates.usage(self._limiters.get(name, f"channel:{name}"))
+            views.append(
+                ChannelView(
+                    name=name,
+                    kind=kind,
+                    paused=f"channel:{name}" in paused,
+                    reason=paused.get(f"channel:{name}"),
+                    not_before_ms=usage.closed_for_ms,
+                    sent_last_minute=usage.entered_last_minute,
+                    waiting=self._waiting_for(name),
+                )
+            )
+        return views
+
+    def _waiting_for(self, channel: str) -> int:
+        with self._database.reading() as tx:
+            return int(tx.value("count_channel_deliveries", prefix=f"{channel}/", prefix_end=f"{channel}0"))
+
+    def alerts(self, *, all_of_them: bool = False) -> list[AlertView]:
+        """Return the firing alerts, or the recent history too."""
+        with self._database.reading() as tx:
+            return tx.rows(AlertView, "recent_alerts" if all_of_them else "firing_alerts")
+
+    def points(self, series: str, *, since_ms: int) -> list[Point]:
+        """Return a series of low-resolution history; what workers count each for themselves is added up."""
+        with self._database.reading() as tx:
+            if series.startswith(("settled:", "published:")):
+                prefixes = {"prefix": f"{series}:", "prefix_end": f"{series};"}
+                points = tx.rows(Point, "counted_since", **prefixes, since=since_ms)
+            elif series.startswith("found:"):
+                points = tx.rows(Point, "found_since", source=series.removeprefix("found:"), since=since_ms)
+            else:
+                points = tx.rows(Point, "samples", series=series, since=since_ms)
+        return [Point(point.at, float(point.value)) for point in points]
+
+
+def _of(pipeline: str, counts: list[ItemCount]) -> list[ItemCount]:
+    return [each for each in counts if each.pipeline == pipeline]
+
+
+def describe(schedule: Schedule) -> str:
+    """Say in words when a source is asked."""
+    if schedule.cron is not None:
+        return f"cron {schedule.cron}"
+    seconds = schedule.every_seconds or 0
+    for size, name in ((3600, "h"), (60, "min")):
+        if seconds >= size and seconds % size == 0:
+            return f"every {seconds / size:g} {name}"
+    return f"every {seconds:g} s"
+
+
+def _health(
+    name: str, pipeline: str, row: ScheduleRow, runs: list[RunView], paused: Mapping[str, str], now: int
+) -> Any:
+    if f"source:{name}" in paused or f"pipeline:{pipeline}" in paused:
+        return "paused"
+    if row.lease_until is not None and row.lease_until > now:
+        return "running"
+    if row.failures:
+        return "failing"
+    if row.last_success_at is None:
+        return "waiting"
+    return "silent" if is_silent(row, runs, now) else "healthy"
+
+
+def is_silent(row: ScheduleRow, runs: list[RunView], now: int) -> bool:
+    """Tell whether a source has brought nothing new for much longer than is its own habit."""
+    with_new = [r.started_at for r in runs if r.new]
+    if row.last_new_at is None or len(with_new) < 3:
+        return False
+    rhythm = (with_new[0] - with_new[-1]) / (len(with_new) - 1)
+    return now - row.last_new_at > max(SILENT_FACTOR * rhythm, 6 * HOUR_MS)

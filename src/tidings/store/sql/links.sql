@@ -1,0 +1,76 @@
+-- Links between items, and the threads they form.
+
+-- part: new_links
+INSERT INTO links (pipeline, relation, child, said_by, parent, position)
+SELECT pipeline, relation, child, said_by, parent, position FROM given WHERE true
+
+-- name: insert_links
+-- What new items state: none of it can be there yet.
+-- rows: pipeline text, relation text, child text, said_by bigint, parent text, position bigint
+/* new_links */;
+
+-- name: put_links
+-- rows: pipeline text, relation text, child text, said_by bigint, parent text, position bigint
+/* new_links */
+ON CONFLICT (pipeline, child, relation, said_by, parent) DO UPDATE SET position = excluded.position;
+
+-- name: drop_links_of_child
+-- What items stated of themselves.
+-- rows: pipeline text, ref text
+DELETE FROM links WHERE (pipeline, child) IN (SELECT given.pipeline, given.ref FROM given) AND said_by <> 0;
+
+-- name: drop_links_of_parent
+-- What items stated of those below them.
+-- rows: pipeline text, ref text
+DELETE FROM links WHERE (pipeline, parent) IN (SELECT given.pipeline, given.ref FROM given) AND said_by = 0;
+
+-- name: any_awaiting
+-- Hardly any item awaits another, and then none has to be looked up by name.
+SELECT 1 AS found FROM links WHERE pipeline = :pipeline AND relation = 'awaits' LIMIT 1;
+
+-- name: awaiting
+-- The items that await one of these.
+-- rows: ref text
+SELECT links.child, links.parent FROM given CROSS JOIN links
+WHERE links.pipeline = :pipeline AND links.parent = given.ref AND links.relation = 'awaits';
+
+-- name: children
+-- Effective children: stated by the parent, or by the child where no parent claims it.
+SELECT child, position FROM links l
+WHERE pipeline = :pipeline AND relation = :relation AND parent = :parent
+    AND NOT EXISTS (
+        SELECT 1 FROM links b
+        WHERE b.pipeline = l.pipeline AND b.relation = l.relation AND b.child = l.child
+            AND (b.said_by < l.said_by OR (b.said_by = l.said_by AND b.parent < l.parent)))
+ORDER BY position IS NULL, position, length(child), child
+LIMIT :limit;
+
+-- name: parents
+SELECT parent FROM links WHERE pipeline = :pipeline AND relation = :relation AND child = :child
+ORDER BY said_by, parent;
+
+-- name: relatives
+-- Every relation an item takes part in.
+SELECT relation, child, parent FROM links WHERE pipeline = :pipeline AND child = :ref AND said_by >= 0
+UNION SELECT relation, child, parent FROM links WHERE pipeline = :pipeline AND parent = :ref
+LIMIT 500;
+
+-- name: thread
+-- SQLite's planner would look every child up by its own name; from the parent down is a thousand times faster.
+-- An item has one effective parent, so a circle can only close at the root.
+WITH RECURSIVE below (ref, parent, position, depth) AS (
+    SELECT l.child, l.parent, l.position, 1 FROM links l INDEXED BY links_by_parent
+    WHERE l.pipeline = :pipeline AND l.relation = :relation AND l.parent = :root
+        AND NOT EXISTS (SELECT 1 FROM links b
+            WHERE b.pipeline = l.pipeline AND b.relation = l.relation AND b.child = l.child
+                AND (b.said_by < l.said_by OR (b.said_by = l.said_by AND b.parent < l.parent)))
+    UNION
+    SELECT l.child, l.parent, l.position, below.depth + 1
+    FROM below CROSS JOIN links l INDEXED BY links_by_parent
+    WHERE l.pipeline = :pipeline AND l.relation = :relation AND l.parent = below.ref AND l.child <> :root
+        AND NOT EXISTS (SELECT 1 FROM links b
+            WHERE b.pipeline = l.pipeline AND b.relation = l.relation AND b.child = l.child
+                AND (b.said_by < l.said_by OR (b.said_by = l.said_by AND b.parent < l.parent)))
+)
+SELECT ref, parent, position, depth FROM below
+ORDER BY depth, parent, position IS NULL, position, length(ref), ref LIMIT :limit;

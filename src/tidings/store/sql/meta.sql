@@ -1,0 +1,21 @@
+-- Facts about the database as a whole: marks of running processes, and when a backup was taken.
+
+-- name: marks
+SELECT name, value AS process FROM meta WHERE name LIKE :pattern;
+
+-- name: leave_mark
+INSERT INTO meta (name, value) VALUES (:name, :process);
+
+-- name: drop_mark
+DELETE FROM meta WHERE name = :name;
+
+-- name: drop_marks
+DELETE FROM meta WHERE name LIKE :pattern;
+
+-- name: backup_taken_at
+-- Only backups have it.
+SELECT value AS taken_at FROM meta WHERE name = 'backup_taken_at';
+
+-- name: sign_backup
+INSERT INTO meta (name, value) VALUES ('backup_taken_at', :taken_at)
+ON CONFLICT (name) DO UPDATE SET value = excluded.value;

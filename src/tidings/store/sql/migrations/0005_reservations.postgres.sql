@@ -1,0 +1,8 @@
+-- A stretch of the log that one worker runs before its items are born.
+ALTER TABLE aheads RENAME TO reservations;
+ALTER SEQUENCE aheads_id_seq RENAME TO reservations_id_seq;
+DROP INDEX aheads_in_order;
+CREATE INDEX reservations_in_order ON reservations (pipeline, through);
+
+-- A settle returns what waits for it; nothing looks for waiting revisions by themselves any more.
+DROP INDEX items_waiting;

@@ -1,0 +1,1 @@
+"""What keeps the database fit: migrations, checks, backups, retention, rebuilding."""

@@ -1,0 +1,84 @@
+"""Whether this process can do its work now, and what the alert rules ask of the database."""
+
+from __future__ import annotations
+
+import shutil
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+from tidings.model.errors import StoreUnavailable
+from tidings.model.pipeline import Pipeline
+from tidings.store.db.executor import StoreExecutor
+from tidings.store.store import Store
+from tidings.store.upkeep.migrate import check_schema
+from tidings.watch.alerts import Facts
+
+FREE_BYTES_MIN = 1 << 20
+"""With less than this, SQLite's log cannot grow by the pages of one batch."""
+REMEMBER_SECONDS = 1.0
+"""How long a refused write counts for the next question: a probe must not write at every request."""
+
+
+class DatabaseHealth:
+    """Looks at the database, its schema, its disk, and whether it can be written."""
+
+    def __init__(
+        self,
+        store: Store,
+        executor: StoreExecutor,
+        pipelines: Mapping[str, Pipeline],
+        *,
+        file: Path | None,
+        monotonic: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._database = store.database
+        self._store = store
+        self._executor = executor
+        self._pipelines = pipelines
+        self._file = file
+        """The file of a SQLite database, whose disk may be full."""
+        self._monotonic = monotonic
+        self._refusal: tuple[float, str] | None = None
+
+    def problems(self) -> dict[str, str]:
+        """Return what keeps this process from its work, by part; empty means ready. It is what `/readyz` says."""
+        # A database that is known to stand still is not asked: the question would stand still too.
+        try:
+            problem = self._database.standstill() or check_schema(self._database) or self._unwritable()
+        except StoreUnavailable as error:
+            problem = str(error)
+        return {"database": problem} if problem else {}
+
+    def facts(self) -> Facts:
+        """Gather what the alert rules ask beyond the status."""
+        sizes = {
+            name: self._store.shelf.index_sizes(name, pipeline)
+            for name, pipeline in self._pipelines.items()
+            if pipeline.id_index is not None
+        }
+        free = None
+        if self._file is not None:
+            usage = shutil.disk_usage(self._file.resolve().parent)
+            free = usage.free / usage.total
+        return Facts(indexed=sizes, disk_free_share=free)
+
+    def _unwritable(self) -> str | None:
+        """Say why nothing can be written. After a refused write only a write that succeeds shows that all is well."""
+        full = self._full_disk()
+        if full is not None or self._executor.trouble is None:
+            return full
+        if self._refusal is not None and self._monotonic() - self._refusal[0] < REMEMBER_SECONDS:
+            return self._refusal[1]
+        try:
+            self._store.caches.put("readiness", "write", b"", 1)
+        except StoreUnavailable as error:
+            self._refusal = (self._monotonic(), str(error))
+            return self._refusal[1]
+        self._executor.trouble = self._refusal = None
+        return None
+
+    def _full_disk(self) -> str | None:
+        if self._file is None or shutil.disk_usage(self._file.resolve().parent).free >= FREE_BYTES_MIN:
+            return None
+        return f"the disk that holds {self._file.name} is full; free some space and tidings goes on"

@@ -1,0 +1,83 @@
+"""Rebuilds the shelf from the items, byte for byte: it is a read model. Its followers then start over."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import NamedTuple
+
+from tidings.model.pipeline import Pipeline
+from tidings.model.publication import Presentation, told_failed
+from tidings.store.cards import Card, draw_versions, put_cards, update_id_index
+from tidings.store.db.database import Database, Tx
+
+BATCH = 500
+
+
+class BodyToShow(NamedTuple):
+    """What readers may see of an item; its revision is 0 where none was accepted yet."""
+
+    id: int
+    kind: str
+    key: str
+    revision: int
+    body: bytes
+    state: str
+
+
+class Rebuilder:
+    """Rebuilds what readers see."""
+
+    def __init__(self, database: Database, pipelines: Mapping[str, Pipeline]) -> None:
+        self._database = database
+        self._pipelines = pipelines
+
+    def rebuild(self, *, progress: Callable[[int], None] = lambda _: None) -> int:
+        """Write every card again from the accepted bodies; return how many items were shown."""
+        shown = 0
+        for pipeline in self._pipelines.values():
+            with self._database.transaction() as tx:
+                tx.run("drop_all_cards", pipeline=pipeline.name)
+                tx.put("raise_horizon", [(pipeline.name, draw_versions(tx, pipeline.name))])
+            for batch in self._batches(pipeline.name):
+                with self._database.transaction() as tx:
+                    shown += _show(tx, pipeline, batch)
+                progress(len(batch))
+        return shown
+
+    def _batches(self, pipeline: str) -> Iterator[list[BodyToShow]]:
+        after = 0
+        while True:
+            with self._database.reading() as tx:
+                batch = tx.rows(BodyToShow, "bodies_to_show", pipeline=pipeline, after=after, limit=BATCH)
+            if not batch:
+                return
+            yield batch
+            after = batch[-1].id
+
+
+def _show(tx: Tx, pipeline: Pipeline, batch: list[BodyToShow]) -> int:
+    shown = []
+    entries: list[tuple[str, int]] = []
+    for item in batch:
+        presentation = _presentation(pipeline, item)
+        if presentation is not None:
+            shown.append(Card(item.id, item.revision, pipeline.show(presentation)))
+            if item.kind in pipeline.first_cards:
+                entries.append((presentation.id, presentation.sort))
+    if shown:
+        put_cards(tx, pipeline, shown)
+    if entries:
+        # An id stays where the merge has put it: a later revision moves its card, never its place in the index.
+        update_id_index(tx, pipeline, entries, are_known_kept=True)
+    return len(shown)
+
+
+def _presentation(pipeline: Pipeline, item: BodyToShow) -> Presentation | None:
+    """Make an item's card."""
+    workflow = pipeline.workflows.get(item.kind)
+    presenters = pipeline.presenters if item.revision else pipeline.first_cards
+    if workflow is None or item.kind not in presenters:
+        return None
+    presentation = presenters[item.kind](item.key, workflow.decode(bytes(item.body)))
+    is_failed = bool(item.revision) and item.state in workflow.failures
+    return told_failed(presentation, item.state) if presentation is not None and is_failed else presentation

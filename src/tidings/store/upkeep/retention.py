@@ -1,0 +1,189 @@
+"""Retention: what is kept how long. Every item that is removed leaves a tombstone."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
+
+import msgspec
+
+from tidings.model.clock import DAY_MS, day_of
+from tidings.model.item import ref
+from tidings.model.pipeline import Pipeline
+from tidings.model.publication import Retention
+from tidings.store.cards import drop_expired, drop_shown, prune_id_index
+from tidings.store.changes import forget_withdrawals
+from tidings.store.db.database import Database, Tx
+from tidings.store.links import drop_links
+
+BATCH = 500
+BATCHES_MAX = 200
+BUDGET_DAYS = 40
+SAMPLE_DAYS = 30
+RUN_DAYS = 30
+JOURNAL_BATCH = 5_000
+TRIM_SECONDS = 3600.0
+TOMBSTONE_DAYS = 90
+
+
+class Leaving(NamedTuple):
+    """An item that is about to be removed, as it was seen."""
+
+    id: int
+    pipeline: str
+    kind: str
+    key: str
+    fingerprint: str
+    token: int
+
+
+class Deleted(NamedTuple):
+    """An item that was removed, and the last finding of the log that had been merged into it."""
+
+    id: int
+    intake_id: int
+
+
+class CollectionCard(NamedTuple):
+    """A card of a collection."""
+
+    id: int
+    key: str
+
+
+class RetentionStore:
+    """Removes what is older than its rule allows; every removal of an item leaves a tombstone."""
+
+    def __init__(
+        self,
+        database: Database,
+        pipelines: Mapping[str, Pipeline],
+        *,
+        dead_letter_days: float = 30,
+        journal_days: float = 90,
+        intake_days: float = 7,
+        monotonic: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._database = database
+        self._pipelines = pipelines
+        self._dead_letter_days = dead_letter_days
+        self._journal_days = journal_days
+        self._intake_days = intake_days
+        self._monotonic = monotonic
+        self._next_trim = float("-inf")
+
+    def tidy(self) -> dict[str, int]:
+        """Remove everything that is older than its rule allows; return counts by what it was."""
+        counts = {
+            f"retired:{p.name}": sum(self._retire_all(p, rule) for rule in p.retention)
+            for p in self._pipelines.values()
+        }
+        counts["dead letters"] = self._drop_old_dead_letters()
+        with self._database.transaction() as tx:
+            counts["tombstones"] = tx.run("forget_tombstones")
+            counts["caches"] = tx.run("drop_expired_caches")
+            counts["shelf entries"] = drop_expired(tx)
+            counts["withdrawals"] = forget_withdrawals(tx, round(self._intake_days * DAY_MS))
+            counts["runs"] = tx.run("drop_old_runs", keep_ms=RUN_DAYS * DAY_MS)
+            counts["samples"] = tx.run("drop_old_samples", keep_ms=SAMPLE_DAYS * DAY_MS)
+            counts["journal"] = self._trim_journal(tx)
+            tx.run("drop_old_budgets", day=day_of(tx.value("now") - BUDGET_DAYS * DAY_MS))
+        return {what: count for what, count in counts.items() if count}
+
+    def _trim_journal(self, tx: Tx) -> int:
+        """Trim at most once an hour: the journal is ordered by its ids, so finding old rows reads all of it."""
+        if self._monotonic() < self._next_trim:
+            return 0
+        trimmed = tx.run("trim_journal", keep_ms=round(self._journal_days * DAY_MS), limit=JOURNAL_BATCH)
+        if trimmed < JOURNAL_BATCH:
+            self._next_trim = self._monotonic() + TRIM_SECONDS
+        return trimmed
+
+    def _retire_all(self, pipeline: Pipeline, rule: Retention) -> int:
+        retired = 0
+        for _ in range(BATCHES_MAX):
+            batch = self._retire_batch(pipeline, rule)
+            retired += batch
+            if batch < BATCH:
+                break
+        return retired
+
+    def _retire_batch(self, pipeline: Pipeline, rule: Retention) -> int:
+        with self._database.transaction() as tx:
+            return self.bury(tx, self._overdue(tx, pipeline, rule), rule.forget_days)
+
+    def _overdue(self, tx: Tx, pipeline: Pipeline, rule: Retention) -> list[Leaving]:
+        """Choose items at rest, with no delivery open, that a rule no longer keeps."""
+        if rule.by_id_index and pipeline.id_index is not None:
+            return self._left_the_index(tx, pipeline, rule.kind)
+        kind = {"pipeline": pipeline.name, "kind": rule.kind, "limit": BATCH}
+        overdue: list[Leaving] = []
+        if rule.days is not None:
+            overdue += tx.rows(Leaving, "items_past_age", **kind, age_ms=round(rule.days * DAY_MS))
+        if rule.newest is not None and len(overdue) < BATCH:
+            overdue += tx.rows(Leaving, "items_beyond_newest", **kind, newest=rule.newest)
+        return list({item.id: item for item in overdue}.values())[:BATCH]
+
+    def _left_the_index(self, tx: Tx, pipeline: Pipeline, kind: str) -> list[Leaving]:
+        """Choose items whose cards the id index no longer lists."""
+        assert pipeline.id_index is not None
+        collection = pipeline.collection(pipeline.id_index.collection)
+        index = tx.value("id_index", pipeline=pipeline.name, key=f"index:{collection.name}")
+        if index is None:
+            return []
+        kept = {f"{collection.singular}:{each}" for each in msgspec.json.decode(index)["ids"]}
+        shown = tx.rows(CollectionCard, "shown_in_collection", pipeline=pipeline.name, collection=collection.name)
+        gone = sorted(card.id for card in shown if card.key not in kept)
+        leaving: list[Leaving] = []
+        # Only some of them are at rest, so one batch of them may not fill a batch of ours.
+        for start in range(0, len(gone), BATCH):
+            some = [(item,) for item in gone[start : start + BATCH]]
+            leaving += [item for item in tx.returning(Leaving, "resting_among", some) if item.kind == kind]
+            if len(leaving) >= BATCH:
+                break
+        return leaving[:BATCH]
+
+    def _drop_old_dead_letters(self) -> int:
+        age_ms = round(self._dead_letter_days * DAY_MS)
+        with self._database.transaction() as tx:
+            return self.bury(tx, tx.rows(Leaving, "old_dead_letters", age_ms=age_ms, limit=BATCH), None)
+
+    def bury(self, tx: Tx, leaving: list[Leaving], forget_days: float | None) -> int:
+        """Delete items and all that is theirs; leave tombstones."""
+        # The merge is the other writer of the id index. It takes this lock before it locks any item, and so do we:
+        # in another order the two could wait for each other.
+        leavers = {item.pipeline for item in leaving}
+        indexed = [p for name, p in self._pipelines.items() if name in leavers and p.id_index is not None]
+        for pipeline in indexed:
+            self._database.lock(tx, f"merge:{pipeline.name}")
+        deleted = tx.returning(Deleted, "delete_items", [(item.id, item.token) for item in leaving])
+        intake_ids = {item.id: item.intake_id for item in deleted}
+        gone = [item for item in leaving if item.id in intake_ids]
+        if not gone:
+            return 0
+        ids = [(item.id,) for item in gone]
+        tx.put("delete_bodies", ids)
+        tx.put("delete_journal", ids)
+        drop_links(tx, [(item.pipeline, ref(item.kind, item.key)) for item in gone])
+        drop_shown(tx, [item.id for item in gone])
+        for pipeline in indexed:
+            prune_id_index(tx, pipeline)
+        tx.put("insert_tombstones", [self._tombstone(item, intake_ids[item.id], forget_days) for item in gone])
+        return len(gone)
+
+    def _tombstone(self, item: Leaving, intake_id: int, forget_days: float | None) -> tuple[Any, ...]:
+        if forget_days is None:
+            declared = self._pipelines.get(item.pipeline)
+            forget_days = declared.tombstone_days if declared else TOMBSTONE_DAYS
+        forget_ms = round(forget_days * DAY_MS)
+        return (item.pipeline, item.kind, item.key, item.fingerprint, intake_id, forget_ms)
+
+    def purge(self, *, item: int | None = None, pipeline: str | None = None, cause: str | None = None) -> int:
+        """Bury dead letters now: one, those of a cause, or all.
+
+        Where readers see an earlier copy, a dead letter goes only by its own number: the item goes with it.
+        """
+        with self._database.transaction() as tx:
+            dead = tx.rows(Leaving, "chosen_dead_letters", id=item, pipeline=pipeline, cause=cause)
+            return self.bury(tx, dead, None)
