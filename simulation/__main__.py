@@ -6,18 +6,24 @@ import argparse
 import itertools
 import logging
 import os
+import signal
 import sys
 import time
+import traceback
 from collections.abc import Iterable, Iterator
 from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
+from types import FrameType
 
 from simulation.databases import SqliteFactory
+from simulation.oracle.knowledge import Violation
 from simulation.run import Result, run
 
 KEPT = Path(__file__).with_name("failing_seeds.txt")
 SHOWN = 60
 TELL_SECONDS = 10.0
+SEED_SECONDS = 120
+"""A seed takes a fifth of a second; one that is still running now goes round in circles."""
 _factory: SqliteFactory | None = None
 
 
@@ -70,8 +76,23 @@ def _one(seed: int) -> Result:
     global _factory  # one template for each process of the pool
     logging.disable(logging.CRITICAL)
     _factory = _factory or SqliteFactory()
-    result = run(seed, _factory.connect)
+    signal.signal(signal.SIGALRM, _cut_off)
+    signal.alarm(SEED_SECONDS)
+    try:
+        result = run(seed, _factory.connect)
+    except SeedHangsError as error:
+        return Result(seed, violations=[Violation("run", f"no end within {SEED_SECONDS} s; it was at\n{error}")])
+    finally:
+        signal.alarm(0)
     return result if result.violations else result.without_events()
+
+
+class SeedHangsError(KeyboardInterrupt):
+    """Cuts a seed off. Loops let only an interrupt through: any other error would be one task's own."""
+
+
+def _cut_off(_signal: int, frame: FrameType | None) -> None:
+    raise SeedHangsError("".join(traceback.format_stack(frame, limit=12)))
 
 
 def _tell(results: Iterable[Result], total: int, events: int) -> list[Result]:

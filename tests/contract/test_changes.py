@@ -132,9 +132,22 @@ def test_no_version_appears_below_one_that_was_read(ground: Ground) -> None:
 def test_a_cursor_of_another_database_is_refused(ground: Ground) -> None:
     publish(ground, "a")
     _, position = told(ground)
-    stream, _, version = position.partition(".")
+    stream, name, version = position.split(".")
+    ours = f"{stream}.{name}"
 
-    for cursor in (f"other.{version}", f"{stream}.{int(version) + 1}", "nonsense", "", f"{stream}.-1", f"{stream}.²"):
+    for cursor in (
+        f"other.{name}.{version}",
+        f"{stream}.another.{version}",
+        f"{ours}.{int(version) + 1}",
+        f"{ours}.-1",
+        f"{ours}.²",
+        f"{ours}.{version}.",
+        f"{ours}.{version}.{int(version) + 1}",
+        f"{ours}.{version}.{version}.1",
+        f"{ours}.{'9' * 30}",
+        "nonsense",
+        "",
+    ):
         with pytest.raises(CursorGone):
             told(ground, cursor)
 
@@ -151,6 +164,34 @@ def test_whoever_missed_a_forgotten_withdrawal_starts_over(ground: Ground) -> No
     with pytest.raises(CursorGone):
         told(ground, position)
     assert [key for key, _ in keys(told(ground)[0])] == ["thing:a", "thing:b"]
+
+
+def test_starting_over_ends_where_the_first_page_lies_before_what_is_forgotten(ground: Ground) -> None:
+    """A reader that has nothing misses no withdrawal from before its beginning, however small its pages are."""
+    publish(ground, *"abcdefg")
+    ground.store.shelf.put(ground.name, "note:x", b"1")
+    ground.store.shelf.delete(ground.name, "note:x")
+    ground.advance(seconds=8 * DAY_MS / 1000)
+    ground.store.retention.tidy()
+
+    first, position = told(ground, limit=3)
+    second, position = told(ground, position, limit=3)
+    third, _ = told(ground, position, limit=3)
+
+    assert [key for key, _ in keys([*first, *second, *third])] == [f"thing:{name}" for name in "abcdefg"]
+
+
+def test_a_beginner_who_misses_a_withdrawal_on_the_way_starts_over(ground: Ground) -> None:
+    publish(ground, *"abcdefg")
+    _, position = told(ground, limit=3)
+    withdrawn = Card(ground.item("a").id, 2, None)
+    with ground.database.transaction() as tx:
+        put_cards(tx, ground.pipelines[ground.name], [withdrawn])
+    ground.advance(seconds=8 * DAY_MS / 1000)
+    ground.store.retention.tidy()
+
+    with pytest.raises(CursorGone):
+        told(ground, position)
 
 
 def test_after_a_rebuild_everyone_starts_over(ground: Ground) -> None:

@@ -15,6 +15,7 @@ from tests.support.environment import ROOT, clean_environment
 from tests.support.own_sql import own_sql
 from tests.support.postgres import new_postgres_database
 
+from simulation import __main__ as command
 from tidings.model.settlement import Swept
 from tidings.store.items.claims import ItemStore
 
@@ -98,3 +99,16 @@ def test_a_failing_seed_is_kept_and_read_back(tmp_path: Path) -> None:
 
     assert kept_seeds(path) == [7, 12]
     assert kept_seeds(KEPT)
+
+
+def test_a_seed_without_end_is_cut_off_and_says_where_it_was(monkeypatch: pytest.MonkeyPatch) -> None:
+    def circles(seed: int, _connect: object) -> Result:
+        while True:
+            seed += 1
+
+    monkeypatch.setattr(command, "SEED_SECONDS", 1)
+    monkeypatch.setattr(command, "run", circles)
+
+    (violation,) = command._one(3).violations
+
+    assert "in circles" in violation.what

@@ -41,9 +41,11 @@ class ChangePage(NamedTuple):
 
     changes: Sequence[Change]
     stream: str
-    """Which stream it is: a restored database begins another one."""
+    """Which stream it is: a pipeline's, and a restored database begins another one."""
     last: int
     """The version up to which all is told."""
+    began: int
+    """The newest version when the reader started from nothing: of what left before, it never had a card."""
     left: int
     """How many versions follow."""
     is_full: bool
@@ -52,15 +54,19 @@ class ChangePage(NamedTuple):
     @property
     def position(self) -> str:
         """The cursor behind these changes: opaque to all but the store."""
-        return f"{self.stream}.{self.last}"
+        return self._cursor(self.last)
 
     def cursor_of(self, change: Change) -> str:
         """Return the cursor behind one of them."""
-        return f"{self.stream}.{change.version}"
+        return self._cursor(change.version)
+
+    def _cursor(self, version: int) -> str:
+        beginning = f".{self.began}" if version < self.began else ""
+        return f"{self.stream}.{version}{beginning}"
 
 
 class CursorGone(BadInput):
-    """A cursor of another database, or one so old that withdrawals behind it are forgotten."""
+    """A cursor of another database or pipeline, or one so old that withdrawals behind it are forgotten."""
 
 
 class Changes(Protocol):

@@ -50,14 +50,14 @@ class ChangeStore:
     def changes(self, pipeline: str, after: str | None, limit: int) -> ChangePage:
         """Return the changes behind a cursor, or from the beginning; raise CursorGone if some cannot be told."""
         with self._database.reading() as tx:
-            stream: str = tx.value("stream")
+            stream = f"{tx.value('stream')}.{pipeline}"
             end = tx.row(StreamEnd, "stream_end", pipeline=pipeline) or StreamEnd(0, 0)
-            seen = _version(after, stream, end)
+            seen, began = _place(after, stream, end)
             found = tx.rows(Change, "changes", pipeline=pipeline, after=seen, limit=limit)
         # Another process may have committed between the two reads.
         last = found[-1].version if len(found) == limit else max([end.version, *(each.version for each in found[-1:])])
         changes = [_whole(change) for change in found]
-        return ChangePage(changes, stream, last, max(0, end.version - last), len(found) == limit)
+        return ChangePage(changes, stream, last, began, max(0, end.version - last), len(found) == limit)
 
     def versions(self) -> Mapping[str, int]:
         """Return the newest version of every pipeline."""
@@ -93,14 +93,32 @@ def _above(ref: str, parents: Mapping[str, Sequence[str]]) -> list[str]:
     return list(found)
 
 
-def _version(after: str | None, stream: str, end: StreamEnd) -> int:
+class Place(NamedTuple):
+    """Where a reader stands: the last version it has seen, and the newest one when it started from nothing."""
+
+    seen: int
+    began: int
+
+
+def _place(after: str | None, stream: str, end: StreamEnd) -> Place:
+    """Read a cursor.
+
+    A forgotten withdrawal is missed by readers that may have the card. Those that began after it do not: at their
+    beginning it no longer stood on the shelf. Without this rule nobody could start over whose first page ends before
+    the newest forgotten withdrawal.
+    """
     if after is None:
-        return 0
-    name, _, number = after.partition(".")
-    seen = int(number) if number.isdecimal() and len(number) < 19 else -1
-    if name != stream or not 0 <= seen <= end.version or 0 < seen < end.horizon:
+        return Place(0, end.version)
+    numbers = after.removeprefix(f"{stream}.").split(".")
+    is_read = after.startswith(f"{stream}.") and len(numbers) <= 2 and all(map(_is_version, numbers))
+    seen, began = (int(numbers[0]), int(numbers[-1])) if is_read else (-1, -1)
+    if not 0 <= seen <= began <= end.version or 0 < began < end.horizon:
         raise CursorGone("the stream cannot tell what happened since; start over without a cursor")
-    return seen
+    return Place(seen, began) if seen else Place(0, end.version)
+
+
+def _is_version(number: str) -> bool:
+    return number.isascii() and number.isdecimal() and len(number) < 19
 
 
 def _whole(change: Change) -> Change:
