@@ -93,14 +93,14 @@ def _above(ref: str, parents: Mapping[str, Sequence[str]]) -> list[str]:
     return list(found)
 
 
-class Place(NamedTuple):
+class StreamPlace(NamedTuple):
     """Where a reader stands: the last version it has seen, and the newest one when it started from nothing."""
 
     seen: int
     began: int
 
 
-def _place(after: str | None, stream: str, end: StreamEnd) -> Place:
+def _place(after: str | None, stream: str, end: StreamEnd) -> StreamPlace:
     """Read a cursor.
 
     A forgotten withdrawal is missed by readers that may have the card. Those that began after it do not: at their
@@ -108,13 +108,13 @@ def _place(after: str | None, stream: str, end: StreamEnd) -> Place:
     the newest forgotten withdrawal.
     """
     if after is None:
-        return Place(0, end.version)
+        return StreamPlace(0, end.version)
     numbers = after.removeprefix(f"{stream}.").split(".")
     is_read = after.startswith(f"{stream}.") and len(numbers) <= 2 and all(map(_is_version, numbers))
     seen, began = (int(numbers[0]), int(numbers[-1])) if is_read else (-1, -1)
     if not 0 <= seen <= began <= end.version or 0 < began < end.horizon:
         raise CursorGone("the stream cannot tell what happened since; start over without a cursor")
-    return Place(seen, began) if seen else Place(0, end.version)
+    return StreamPlace(seen, began) if seen else StreamPlace(0, end.version)
 
 
 def _is_version(number: str) -> bool:
