@@ -124,7 +124,7 @@ async def test_a_storm_of_kills_loses_no_copy_and_no_notice(
     with capsys.disabled():
         print(f"\nstorm on {database.dialect}:\n{figures}")  # the figures are what a storm is run for
     assert figures.kills == KILLS[database.dialect]
-    assert figures.holding_work > figures.kills / 10, "the storm was no storm"
+    assert figures.holding_work > figures.kills / 20, "the storm was no storm"
     assert (figures.copies_lost, figures.notices_lost, figures.settled_twice) == (0, 0, 0)
     assert figures.notices_repeated <= figures.outcomes_unknown
     assert figures.integrity == "ok"
