@@ -6,6 +6,7 @@ from tidings.cli.options import ConfigOption, JsonOption, wiring_of
 from tidings.cli.output import moment, say, show_json, show_table
 from tidings.cli.store import opened_store
 from tidings.model.views import StatusView
+from tidings.serve.pages.phrases import lasting
 from tidings.wiring import why_resting
 
 
@@ -30,7 +31,7 @@ def _show_status(view: StatusView) -> None:
         "parked",
         "rejected",
         "dead",
-        "oldest",
+        "lag",
         "steps/h",
     )
     show_table(
@@ -44,7 +45,7 @@ def _show_status(view: StatusView) -> None:
                 p.parked,
                 p.rejected,
                 p.dead_letters,
-                "-" if p.oldest_due_seconds is None else f"{p.oldest_due_seconds:.0f} s",
+                lasting(p.lag_seconds) if p.lags else "-",
                 p.settled_last_hour,
             ]
             for name, p in view.pipelines.items()

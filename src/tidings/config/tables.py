@@ -144,7 +144,7 @@ class Alerts(SettingsTable):
     leases: int = Field(default=10, ge=0)
     """Leases held at once in a pipeline."""
     lag: Seconds = Field(default=7200, gt=0)
-    """How long the oldest due item may wait."""
+    """How long a finding or item may wait for its next phase, whether due, parked, tried again or not merged."""
     api_errors: float = Field(default=0.01, ge=0, le=1)
     """Share of API requests that fail."""
     follower: Seconds = Field(default=300, gt=0)

@@ -78,6 +78,11 @@ class PipelineView(msgspec.Struct, frozen=True, kw_only=True):
     rejected: int = 0
     dead_letters: int = 0
     oldest_due_seconds: float | None = None
+    lags: dict[str, float] = {}
+    """Per phase (merge, process, fetch, summarize, announce): for how many seconds the oldest one has waited for it.
+    Parked and leased items count, and findings that are not merged; not what has ended or waits for a person."""
+    lag_seconds: float = 0.0
+    """The longest of these."""
     intake: IntakeView
     settled_last_hour: int = 0
     published_last_hour: int = 0

@@ -206,6 +206,12 @@ class IntakeLog:
             unmerged = tx.value("count_unmerged", pipeline=pipeline, checkpoint=place)
             return int(unmerged), place, int(tx.value("count_log", pipeline=pipeline))
 
+    def oldest_unmerged_ms(self, pipeline: str) -> int | None:
+        """Return how long the first finding behind the checkpoint has waited; None where all is merged."""
+        with self._database.reading() as tx:
+            age: int | None = tx.value("oldest_unmerged", pipeline=pipeline, checkpoint=checkpoint(tx, pipeline))
+        return age
+
     def rewind(self, pipeline: str) -> None:
         """Merge the whole kept log again; items that know their findings are left alone."""
         with self._database.transaction() as tx:

@@ -142,7 +142,6 @@ def _of_follower(view: FollowerView, limits: Thresholds) -> Reading:
 def _of_pipeline(name: str, view: PipelineView, limits: Thresholds) -> list[Reading]:
     waiting, queued = view.phases.get("summarize", 0), view.phases.get("announce", 0)
     summarize, announce, dead = limits.waiting_to_summarize, limits.waiting_to_announce, limits.dead_letters
-    lag = view.oldest_due_seconds or 0.0
     found = [
         Reading("summarize queue", name, waiting, summarize, f"{waiting} items of {name} wait for a summary",
                 f"tidings work --until-idle --pipeline {name}"),
@@ -152,8 +151,7 @@ def _of_pipeline(name: str, view: PipelineView, limits: Thresholds) -> list[Read
                 "tidings dead list"),
         Reading("leases", name, view.leased, limits.leases, f"{view.leased} leases of {name} are held at once",
                 "tidings status; are workers stuck?"),
-        Reading("processing lag", name, lag, limits.lag_seconds, f"the oldest due item of {name} waits {lag:.0f} s",
-                f"tidings work --until-idle --pipeline {name}"),
+        _lag(name, view, limits),
     ]  # fmt: skip
     if view.shelf_writes_limit:
         allowed = view.shelf_writes_limit * limits.budget_share
@@ -204,6 +202,22 @@ def _of_pipeline(name: str, view: PipelineView, limits: Thresholds) -> list[Read
             )
         )
     return found
+
+
+def _lag(name: str, view: PipelineView, limits: Thresholds) -> Reading:
+    """Ask how long the oldest finding or item has waited; what is parked or tried again and again counts."""
+    slow = {phase: seconds for phase, seconds in view.lags.items() if seconds > limits.lag_seconds} or view.lags
+    longest = sorted(slow.items(), key=lambda pair: -pair[1])
+    phases = ", ".join(f"{phase} {seconds / HOUR_SECONDS:.1f} h" for phase, seconds in longest)
+    paused = "; the pipeline is paused" if view.paused else ""
+    return Reading(
+        "processing lag",
+        name,
+        view.lag_seconds,
+        limits.lag_seconds,
+        f"{name} is not getting on; the oldest have waited: {phases}{paused}",
+        f"tidings resume --pipeline {name}" if view.paused else f"tidings status; tidings items --pipeline {name}",
+    )
 
 
 class AlertLoop:
@@ -317,6 +331,6 @@ def _samples(status: StatusView, now: int) -> list[tuple[str, int, float]]:
     for name, view in status.pipelines.items():
         points.append((f"due:{name}", at, float(view.due)))
         points.append((f"dead:{name}", at, float(view.dead_letters)))
-        points.append((f"lag:{name}", at, float(view.oldest_due_seconds or 0)))
+        points.append((f"lag:{name}", at, view.lag_seconds))
         points.append((f"items:{name}", at, float(sum(view.states.values()))))
     return points

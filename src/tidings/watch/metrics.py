@@ -27,6 +27,12 @@ class Metrics:
         self.oldest = Gauge(
             "tidings_queue_oldest_age_seconds", "Age of the oldest due item", ["pipeline", "transition"], registry=r
         )
+        self.lag = Gauge(
+            "tidings_processing_lag_seconds",
+            "How long the oldest unfinished finding or item has waited for a phase",
+            ["pipeline", "phase"],
+            registry=r,
+        )
         self.dead = Gauge("tidings_dead_letters", "Dead letters", ["pipeline", "transition"], registry=r)
         self.leases = Gauge("tidings_leases", "Live leases", ["pipeline"], registry=r)
         self.expired = Counter("tidings_leases_expired_total", "Leases that expired", registry=r)
@@ -59,7 +65,7 @@ class Metrics:
 
     def observe_status(self, status: StatusView) -> None:
         """Set the gauges that the store knows."""
-        for gauge in (self.states, self.behind, self.behind_seconds):
+        for gauge in (self.states, self.behind, self.behind_seconds, self.lag):
             gauge.clear()
         for each in status.followers:
             self.behind.labels(each.name, each.process).set(each.behind)
@@ -69,6 +75,8 @@ class Metrics:
                 for state, count in states.items():
                     self.states.labels(name, kind, state).set(count)
             self.oldest.labels(name, "any").set(view.oldest_due_seconds or 0)
+            for phase, seconds in (view.lags or {"process": 0.0}).items():
+                self.lag.labels(name, phase).set(seconds)
             self.dead.labels(name, "any").set(view.dead_letters)
             self.leases.labels(name).set(view.leased)
             for source in view.sources:

@@ -34,7 +34,7 @@ def test_a_quiet_pipeline_fires_nothing() -> None:
         ({"phases": {"announce": 51}}, "announce queue"),
         ({"dead_letters": 21}, "dead letters"),
         ({"leased": 11}, "leases"),
-        ({"oldest_due_seconds": 7201.0}, "processing lag"),
+        ({"lag_seconds": 7201.0, "lags": {"fetch": 7201.0}}, "processing lag"),
         ({"shelf_writes_today": 901, "shelf_writes_limit": 1000}, "shelf writes"),
         ({"budgets": [BudgetView("newsdata:p", "2026-11-15", 95, 0, 100)]}, "budget nearly spent"),
         (

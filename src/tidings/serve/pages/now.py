@@ -107,8 +107,8 @@ def health(status: StatusView, needs: int) -> tuple[str, str]:
     """Say in one sentence how we are."""
     views = status.pipelines.values()
     settled = sum(view.settled_last_hour for view in views)
-    oldest = max((view.oldest_due_seconds or 0 for view in views), default=0)
-    waiting = f"oldest waiting {lasting(oldest)}" if any(view.due for view in views) else "nothing waits"
+    oldest = max((view.lag_seconds for view in views), default=0)
+    waiting = f"oldest waiting {lasting(oldest)}" if any(view.lags for view in views) else "nothing waits"
     # Steps are counted minute by minute: in the first one none is counted, though many may be made.
     has_just_begun = not settled and any((view.last_processed_at or 0) > status.at - _COUNTED_MS for view in views)
     steps = "The first steps are being made" if has_just_begun else f"{count(settled, 'step')} in the last hour"

@@ -19,6 +19,7 @@ from tidings.model.views import (
     SourceView,
     StatusView,
 )
+from tidings.model.workflow import PURE
 from tidings.store.db.database import Database, read_clock
 from tidings.store.followers import FollowerNotes
 from tidings.store.limits import BudgetStore, LimiterStore
@@ -32,6 +33,9 @@ COUNT_SHARE = 0.1
 QUICK_SECONDS, STALE_SECONDS_MAX = 0.05, 30.0
 SILENT_FACTOR = 5
 
+MERGE = "merge"
+LANE_NAMES = {PURE: "process"}
+"""How the lag calls what waits for a lane that has no phase."""
 
 WAITING = frozenset({"open", "parked"})
 """The standings of what has a way to go, now or later."""
@@ -48,6 +52,8 @@ class ItemCount(NamedTuple):
     leased: int
     due: int | None
     changed_at: int
+    since: int
+    """When the one that stands there longest came to its state."""
 
 
 class Standing(NamedTuple):
@@ -81,6 +87,20 @@ def phases(pipeline: Pipeline | None, counts: Iterable[Standing]) -> dict[str, i
         if phase is not None and each.standing in WAITING:
             waiting[phase] += each.items
     return dict(waiting)
+
+
+def lags(pipeline: Pipeline | None, counts: Iterable[ItemCount], now: int) -> dict[str, float]:
+    """Return per phase for how long the oldest item has waited for it, whether due, parked, leased or postponed."""
+    waits: dict[str, float] = {}
+    workflows = pipeline.workflows if pipeline is not None else {}
+    for each in counts:
+        workflow = workflows.get(each.kind)
+        ways = workflow.automatic_from(each.state) if workflow is not None else ()
+        if workflow is None or not ways or each.standing not in WAITING:
+            continue
+        phase = workflow.phase_of(each.state) or LANE_NAMES.get(ways[0].lane, ways[0].lane)
+        waits[phase] = max(waits.get(phase, 0.0), round((now - each.since) / 1000, 1))
+    return waits
 
 
 class StatusReader:
@@ -172,6 +192,10 @@ class StatusReader:
                     waiting[each.state] += each.items
         with self._database.reading() as tx:
             oldest_ms: int | None = tx.value("oldest_due", pipeline=name)
+        waits = lags(declared, counts, now)
+        unmerged_ms = self._intake.oldest_unmerged_ms(name)
+        if unmerged_ms is not None:
+            waits[MERGE] = round(unmerged_ms / 1000, 1)
         placed = [Standing(each.kind, each.state, each.standing, each.items) for each in counts]
         writes = next((b.spent for b in budgets if b.name == f"shelf_writes:{name}"), 0)
         mine = [s for s in sources if s.pipeline == name]
@@ -188,6 +212,8 @@ class StatusReader:
             rejected=standings.get("rejected", 0),
             dead_letters=standings.get("dead", 0),
             oldest_due_seconds=round(oldest_ms / 1000, 1) if oldest_ms is not None else None,
+            lags=waits,
+            lag_seconds=max(waits.values(), default=0.0),
             intake=log,
             settled_last_hour=round(sum(p.value for p in self.points(f"settled:{name}", since_ms=now - HOUR_MS))),
             published_last_hour=round(sum(p.value for p in self.points(f"published:{name}", since_ms=now - HOUR_MS))),

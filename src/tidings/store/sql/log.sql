@@ -69,6 +69,10 @@ SELECT coalesce(sum(length(payload)), 0) AS size_bytes FROM (
 -- name: count_unmerged
 SELECT count(*) AS unmerged FROM intake WHERE pipeline = :pipeline AND id > :checkpoint;
 
+-- name: oldest_unmerged
+-- How long the first finding behind the checkpoint has waited.
+SELECT tidings_now() - appended_at AS age_ms FROM intake WHERE pipeline = :pipeline AND id > :checkpoint ORDER BY id LIMIT 1;
+
 -- name: count_log
 SELECT count(*) AS findings FROM intake WHERE pipeline = :pipeline;
 

@@ -3,7 +3,7 @@
 -- name: count_items
 SELECT pipeline, kind, state, standing, count(*) AS items, count(lease_until) AS leased,
     sum(CASE WHEN due_at <= tidings_now() AND lease_until IS NULL THEN 1 ELSE 0 END) AS due,
-    max(changed_at) AS changed_at
+    max(changed_at) AS changed_at, min(state_since) AS since
 FROM items GROUP BY pipeline, kind, state, standing;
 
 -- name: oldest_due
