@@ -124,7 +124,8 @@ def narrowed(pipeline: Pipeline, held: Collection[str]) -> Pipeline:
     """Declare only what the mirror holds; without its deliveries nothing can be said of announcements."""
     announce = pipeline.announce if DELIVERIES.name in held else {}
     chosen = tuple(each for each in pipeline.collections if each.name in held)
-    return replace(pipeline, announce=announce, collections=chosen)
+    # A mirror holds no ranked lists: they change every minute, and each write may cost.
+    return replace(pipeline, announce=announce, collections=chosen, lists=())
 
 
 def _problems(shelf: MirrorShelf, pipelines: list[str]) -> dict[str, str]:

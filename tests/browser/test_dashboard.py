@@ -31,6 +31,7 @@ PAGES = (
     "/workflows/first_issues",
     "/pipelines/bitcoin_news/articles",
     "/pipelines/hacker_news/items",
+    "/pipelines/hacker_news/lists/top",
     "/pipelines/eu_funding/opportunities",
     "/pipelines/first_issues/issues",
     "/pipelines/first_issues/repos",

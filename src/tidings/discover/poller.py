@@ -371,6 +371,7 @@ class Poller:
                 cursor=page.cursor,
                 mark=mark,
                 completes=completes,
+                rankings=page.rankings,
             )
 
     def _view(self, name: str, started_at: int, tally: _Tally, error: str | None) -> RunView:

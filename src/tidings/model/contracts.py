@@ -17,6 +17,7 @@ from tidings.model.answers import (
 )
 from tidings.model.clock import Clock
 from tidings.model.item import Appended, Finding, Item, JournalRow, Lease
+from tidings.model.pipeline import Ranking
 from tidings.model.publication import Notice
 from tidings.model.query import Query
 from tidings.model.query_tree import Part
@@ -63,8 +64,9 @@ class Intake(Protocol):
         cursor: Any = None,
         mark: Any = None,
         completes: bool = False,
+        rankings: Sequence[Ranking] = (),
     ) -> Appended:
-        """Write what is new or changed, with the source's cursor (and mark), in one transaction."""
+        """Write what is new or changed, with the source's cursor, mark and rankings, in one transaction."""
         ...
 
     def merge(self, pipeline: str, limit: int = 500) -> Merged:

@@ -10,7 +10,17 @@ import msgspec
 
 from tidings.model.errors import Misconfigured
 from tidings.model.item import Finding, Rejected
-from tidings.model.publication import Collection, Document, IdIndex, Notice, Presentation, Presenter, Retention, Shown
+from tidings.model.publication import (
+    Collection,
+    Document,
+    IdIndex,
+    Notice,
+    Presentation,
+    Presenter,
+    RankedList,
+    Retention,
+    Shown,
+)
 from tidings.model.workflow import Work, Workflow
 
 if TYPE_CHECKING:
@@ -36,6 +46,14 @@ class Schedule:
 
 
 @dataclass(frozen=True, slots=True)
+class Ranking:
+    """The order of a declared list as its source has it now: ids of cards, the first one first."""
+
+    list: str
+    ids: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Page:
     """A part of what a source found, committed as one: findings, cursor and, with the run's last page, the mark."""
 
@@ -49,6 +67,8 @@ class Page:
     next_check_seconds: float | None = None
     """A wish for an earlier or later next run than the schedule's."""
     note: str | None = None
+    rankings: tuple[Ranking, ...] = ()
+    """Each replaces the order that was kept of its list."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,6 +125,7 @@ class Pipeline:
     sources: tuple[Source, ...] = ()
     collections: tuple[Collection, ...] = ()
     presenters: Mapping[str, Presenter] = field(default_factory=dict)
+    lists: tuple[RankedList, ...] = ()
     first_cards: Mapping[str, Presenter] = field(default_factory=dict)
     """Per kind: the card the merge writes for a new item, from the finding's payload."""
     id_index: IdIndex | None = None
@@ -125,6 +146,9 @@ class Pipeline:
         for collection in self.collections:
             if collection.kind not in self.workflows:
                 raise Misconfigured(f"{self.name}: collection {collection.name} shows unknown kind {collection.kind}")
+        for each in self.lists:
+            if self.collection(each.collection).name == "lists" or not each.name.isidentifier():
+                raise Misconfigured(f"{self.name}: the list {each.name!r} has no address")
         for source in self.sources:
             if not source.name.startswith(f"{self.name}."):
                 raise Misconfigured(f"{self.name}: source {source.name!r} must be named {self.name}.<something>")

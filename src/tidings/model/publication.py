@@ -132,7 +132,24 @@ class Collection:
     summary_field: str = "summary"
     title_field: str = "title"
     time_field: str = "published_at"
+    author_field: str | None = None
     example: msgspec.Struct | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class RankedList:
+    """A list of cards in an order that a source reports, such as a front page; its newest order is kept."""
+
+    name: str
+    """As in the address: `top`."""
+    title: str
+    collection: str
+    length_max: int = 500
+
+    @property
+    def key(self) -> str:
+        """Where its order stands on the shelf: `{"ids": [...]}`."""
+        return f"list:{self.name}"
 
 
 class NoticeField(msgspec.Struct, frozen=True):

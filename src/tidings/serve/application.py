@@ -8,6 +8,7 @@ from tidings.serve.api.collections import Collections
 from tidings.serve.api.feeds import FeedRoutes
 from tidings.serve.api.operator_reads import OperatorReads
 from tidings.serve.api.operator_writes import OperatorWrites
+from tidings.serve.api.rankings import RankedLists
 from tidings.serve.api.search import SearchRoutes
 from tidings.serve.api.uploads import Uploads
 from tidings.serve.backend import Backend
@@ -24,6 +25,7 @@ from tidings.serve.pages.item import ItemPage
 from tidings.serve.pages.login import Login
 from tidings.serve.pages.now import Now
 from tidings.serve.pages.operator import OperatorPages
+from tidings.serve.pages.ranking import RankingPages
 from tidings.serve.pages.search import SearchPage
 
 
@@ -32,6 +34,7 @@ def build(backend: Backend) -> Application:
     access = Access(backend)
     collections = Collections(backend)
     search = CardSearch(backend)
+    lists = RankedLists(backend, collections)
     stream, changes = Stream(backend), ChangeRoutes(backend)
     frame = Frame(backend, access)
     item_page = ItemPage(frame, collections, search)
@@ -44,6 +47,7 @@ def build(backend: Backend) -> Application:
         *stream.operations(),
         *changes.operations(),
         *FeedRoutes(backend, collections, search).operations(),
+        *lists.operations(),
         *collections.operations(),
     ]
     openapi = OpenApi(backend, machines)
@@ -55,6 +59,7 @@ def build(backend: Backend) -> Application:
         *Login(frame).operations(),
         *Docs(frame, openapi.document).operations(),
         *SearchPage(frame, collections, search).operations(),
+        *RankingPages(frame, lists).operations(),
         *CollectionPages(frame, collections, item_page).operations(),
     ]
     operations = [*machines, *openapi.operations(), *people]

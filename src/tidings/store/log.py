@@ -10,10 +10,11 @@ import msgspec
 from tidings.model.clock import DAY_MS
 from tidings.model.errors import BadInput
 from tidings.model.item import LOW, Appended, Finding, LogRow
-from tidings.model.pipeline import Pipeline
+from tidings.model.pipeline import Pipeline, Ranking
 from tidings.model.settlement import Merged, Reservation
 from tidings.store import reservations
 from tidings.store.db.database import Database, Tx
+from tidings.store.rankings import put_rankings
 from tidings.store.reservations import Fingerprint, checkpoint, stretches
 from tidings.store.tombstones import Name, find_buried, is_final
 
@@ -78,8 +79,9 @@ class IntakeLog:
         cursor: Any = None,
         mark: Any = None,
         completes: bool = False,
+        rankings: Sequence[Ranking] = (),
     ) -> Appended:
-        """Write what is new or changed, with the source's cursor (and mark), in one transaction."""
+        """Write what is new or changed, with the source's cursor, mark and rankings, in one transaction."""
         for finding in findings:
             if not finding.key or "\0" in finding.key or finding.pipeline != pipeline:
                 raise BadInput(
@@ -96,6 +98,8 @@ class IntakeLog:
             if source is not None and completes:
                 encoded = None if mark is None else msgspec.json.encode(mark).decode()
                 tx.run("complete_run", source=source, mark=encoded)
+            if rankings:
+                put_rankings(tx, self._pipelines[pipeline], rankings)
         if appended.accepted:
             self._on_append()
         return appended

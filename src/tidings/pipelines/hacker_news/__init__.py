@@ -9,8 +9,8 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_valida
 from tidings.model.durations import duration_seconds
 from tidings.model.pipeline import Pipeline, Schedule
 from tidings.pipelines.hacker_news.body import KIND, PIPELINE
-from tidings.pipelines.hacker_news.cards import ITEMS, present
-from tidings.pipelines.hacker_news.client import LISTINGS, Listing
+from tidings.pipelines.hacker_news.cards import ITEMS, LISTS, present
+from tidings.pipelines.hacker_news.client import LIST_NAMES, LISTINGS, Listing
 from tidings.pipelines.hacker_news.source import FirebaseSource
 from tidings.pipelines.hacker_news.upload import admit
 from tidings.pipelines.hacker_news.workflow import workflow
@@ -79,6 +79,7 @@ def build(settings: Settings) -> Pipeline:
         workflows={KIND: life},
         sources=(source,),
         collections=(ITEMS,),
+        lists=tuple(LISTS[LIST_NAMES[listing]] for listing in settings.listings),
         presenters={KIND: present},
         admit=admit,
     )

@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 
 from tidings.model.clock import day_of
-from tidings.model.publication import Attribute, Collection, Document, Filter, Presentation
+from tidings.model.publication import Attribute, Collection, Document, Filter, Presentation, RankedList
 from tidings.model.urls import public_host
 from tidings.net.sanitizer import words_of
 from tidings.pipelines.hacker_news.body import COLLECTION, KIND, REPLY, TYPES, ItemBody
@@ -189,6 +189,7 @@ ITEMS = Collection(
     is_front=is_front,
     options_field="parts",
     summary_field="text",
+    author_field="by",
     example=ItemCard(
         id=9000001,
         type="story",
@@ -204,3 +205,15 @@ ITEMS = Collection(
         kids=(9000005, 9000002),
     ),
 )
+LISTS = {
+    name: RankedList(name, title, COLLECTION)
+    for name, title in (
+        ("top", "Front page"),
+        ("new", "New"),
+        ("best", "Best"),
+        ("ask", "Ask"),
+        ("show", "Show"),
+        ("job", "Jobs"),
+    )
+}
+"""The lists of the API, as they rank now."""

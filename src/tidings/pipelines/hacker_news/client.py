@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, get_args
 
@@ -16,6 +16,15 @@ from tidings.pipelines.hacker_news.upload import given_of
 
 Listing = Literal["topstories", "newstories", "beststories", "askstories", "showstories", "jobstories"]
 LISTINGS: tuple[Listing, ...] = get_args(Listing)
+LIST_NAMES: Mapping[Listing, str] = {
+    "topstories": "top",
+    "newstories": "new",
+    "beststories": "best",
+    "askstories": "ask",
+    "showstories": "show",
+    "jobstories": "job",
+}
+"""What readers call the lists."""
 RETRIES = 2
 """Further requests made at once, both for errors and for answers that cannot be read."""
 ITEM_SECONDS = 15.0

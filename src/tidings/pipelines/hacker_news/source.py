@@ -15,9 +15,9 @@ from tidings.discover.ranged import UnreadId
 from tidings.model.contracts import Kit
 from tidings.model.errors import BadInput
 from tidings.model.item import LOW, NORMAL, Rejected
-from tidings.model.pipeline import Page, Run, Schedule
+from tidings.model.pipeline import Page, Ranking, Run, Schedule
 from tidings.pipelines.hacker_news.body import PIPELINE
-from tidings.pipelines.hacker_news.client import ITEM_SECONDS, LISTINGS, Firebase, ItemsRead, Listing
+from tidings.pipelines.hacker_news.client import ITEM_SECONDS, LIST_NAMES, LISTINGS, Firebase, ItemsRead, Listing
 from tidings.pipelines.hacker_news.rereads import RereadPlan, Rereads
 from tidings.pipelines.hacker_news.stream import SILENCE_SECONDS, HeardNews, listening
 from tidings.pipelines.hacker_news.unread import Unread, UnreadIds
@@ -255,7 +255,9 @@ class FirebaseSource:
             yield page
         async for page in self._ask_again(tour):
             yield page
-        listed = await self._listed(api)
+        rankings = await self._rankings(api)
+        yield Page((), rankings=rankings)
+        listed = list(dict.fromkeys(int(number) for ranking in rankings for number in ranking.ids))
         async for page in self._read(tour, await self._changed(tour, listed, run.mark)):
             yield page
         async for page in self._complete_threads(tour):
@@ -326,11 +328,13 @@ class FirebaseSource:
             yield tour.page(read, mark)
             _raise_slow_down(read)
 
-    async def _listed(self, api: Firebase) -> list[int]:
-        listed: dict[int, None] = {}
-        for listing in self.listings:
-            listed |= dict.fromkeys((await api.listed(listing))[: self.list_size])
-        return list(listed)
+    async def _rankings(self, api: Firebase) -> tuple[Ranking, ...]:
+        """Read the lists, each from its top as far as it counts."""
+        orders = [(await api.listed(listing))[: self.list_size] for listing in self.listings]
+        return tuple(
+            Ranking(LIST_NAMES[listing], tuple(map(str, dict.fromkeys(order))))
+            for listing, order in zip(self.listings, orders, strict=True)
+        )
 
     async def _changed(self, tour: Tour, listed: list[int], mark: Any) -> list[int]:
         """Return what changed or appeared on a list since the last run; ids above the walk will come by it."""

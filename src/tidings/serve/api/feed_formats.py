@@ -188,3 +188,7 @@ def _document(root: ElementTree.Element) -> bytes:
 
 def _mail_date(ms: int) -> str:
     return format_datetime(datetime.fromtimestamp(ms / 1000, UTC), usegmt=True)
+
+
+WRITERS = {"rss": write_rss, "atom": write_atom, "json": write_json}
+"""By the end of a feed's address."""

@@ -13,12 +13,10 @@ from tidings.serve.api.card_search import CardHit, CardSearch
 from tidings.serve.api.collections import Collections
 from tidings.serve.api.feed_formats import (
     TYPES,
+    WRITERS,
     FeedDocument,
     FeedDocumentEntry,
     readable,
-    write_atom,
-    write_json,
-    write_rss,
 )
 from tidings.serve.api.readable_cards import ReadableCard, from_shelf
 from tidings.serve.api.search import QUERY
@@ -29,7 +27,6 @@ from tidings.serve.markup import clean_html, lines, safe_url, tidy
 
 ENTRIES_MAX = 200
 EVERYTHING = "all"
-_WRITERS = {"rss": write_rss, "atom": write_atom, "json": write_json}
 
 
 class FeedRoutes:
@@ -66,7 +63,7 @@ class FeedRoutes:
         # It is not kept in memory: the index follows the shelf, whose version does not tell how far.
         feed = await self.read(call.request, call["pipeline"], call["q"] or "", call["limit"], form)
         media_type = TYPES[form] + ("" if form == "json" else "; charset=utf-8")
-        return Reply(encoded=Encoded(_WRITERS[form](feed), media_type))
+        return Reply(encoded=Encoded(WRITERS[form](feed), media_type))
 
     async def read(self, request: Request, pipeline: str, text: str, limit: int, form: str) -> FeedDocument:
         """Read what a feed tells."""
@@ -81,7 +78,7 @@ class FeedRoutes:
         about = self._backend.pipelines[pipeline].about if within is not None else "Everything that is published."
         query_string = f"?{urlencode({'q': text})}" if text else ""
         return FeedDocument(
-            id=_urn("feed", pipeline, text),
+            id=urn_of("feed", pipeline, text),
             title=f"{title}: {readable(tidy(text, 200))}" if text else title,
             about=about,
             home=f"{base}/pipelines/{pipeline}" if within is not None else f"{base}/",
@@ -100,7 +97,7 @@ class FeedRoutes:
             title, href = readable_card.title, readable_card.href
             html, summary = _content(readable_card), readable_card.summary or summary
         return FeedDocumentEntry(
-            id=_urn(hit.pipeline, hit.kind, hit.key),
+            id=urn_of(hit.pipeline, hit.kind, hit.key),
             url=safe_url(hit.url) or href,
             title=readable(title),
             html=readable(html or str(lines(summary))),
@@ -109,6 +106,21 @@ class FeedRoutes:
             at_ms=hit.time_ms,
             tags=tuple(readable(tidy(tag, 80)) for tag in (hit.pipeline, hit.type) if tag),
         )
+
+
+def entry_of_card(card: ReadableCard) -> FeedDocumentEntry:
+    """Make a feed's entry of a card alone, with the id it has in a feed of a search."""
+    author = card[card.collection.author_field] if card.collection.author_field else None
+    return FeedDocumentEntry(
+        id=urn_of(card.pipeline, card.collection.kind, card.id),
+        url=card.url or card.href,
+        title=readable(card.title),
+        html=readable(_content(card) or str(lines(card.summary))),
+        summary=readable(card.summary),
+        author=readable(tidy(author, 200)) if author else None,
+        at_ms=card.at or 0,
+        tags=(readable(tidy(card.pipeline, 80)),),
+    )
 
 
 def _content(card: ReadableCard) -> str:
@@ -125,5 +137,6 @@ def _content(card: ReadableCard) -> str:
     return "\n".join(pieces)
 
 
-def _urn(*name: str) -> str:
+def urn_of(*name: str) -> str:
+    """Make an id that stays the same for ever."""
     return uuid5(NAMESPACE_URL, "tidings:" + "\n".join(name)).urn

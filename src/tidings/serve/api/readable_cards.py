@@ -72,6 +72,11 @@ class ReadableCard:
         return bool(tidy(self._card.get(self.collection.title_field)).strip())
 
     @property
+    def is_gone(self) -> bool:
+        """Tell whether its source has taken it back, though its place is still shown."""
+        return bool(self._card.get("dead") or self._card.get("deleted"))
+
+    @property
     def url(self) -> str | None:
         """Where the original is."""
         return safe_url(self._card.get(self.collection.link_field))

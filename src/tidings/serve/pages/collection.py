@@ -53,7 +53,8 @@ class CollectionPages:
         pipeline = self._backend.pipelines.get(call["pipeline"])
         if pipeline is None or not pipeline.collections:
             raise Problem(404, "No such pipeline.", helps="The rail on the left names them all.")
-        first = f"{self._backend.root_path}/pipelines/{pipeline.name}/{pipeline.collections[0].name}"
+        place = f"lists/{pipeline.lists[0].name}" if pipeline.lists else pipeline.collections[0].name
+        first = f"{self._backend.root_path}/pipelines/{pipeline.name}/{place}"
         return Reply(b"", 303, None, {"Location": first})
 
     async def _list(self, reader: Reader, call: Call) -> Reply:
