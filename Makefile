@@ -98,6 +98,8 @@ lock: $(VENV)/.dev ## pin the newest versions that fit pyproject.toml
 	@for set in "runtime:" "dev:--extra dev --extra notifiers --extra mirrors" "peers:--extra dev --extra notifiers --extra mirrors --extra peers"; do \
 	  $(BIN)/uv pip compile -q --upgrade --generate-hashes --no-emit-index-url --no-emit-find-links --no-header --no-annotate \
 	    --python-version 3.11 $${set#*:} -o requirements/$${set%%:*}.txt pyproject.toml; done
+	@$(BIN)/uv pip compile -q --upgrade --generate-hashes --no-emit-index-url --no-emit-find-links --no-header --no-annotate \
+	  --python-version 3.11 -o requirements/s3.txt requirements/s3.in
 
 clean: ## remove what was made
 	@rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis

@@ -98,7 +98,7 @@ def whole_plan(pipeline: Pipeline) -> MirroredPipeline:
 
 async def mirrored_pipelines(target: Target, settings: Settings) -> dict[str, Pipeline]:
     """Return the declarations of what a mirror holds: as configured here, or with every setting at its default."""
-    names = names_for(target.has_paths)
+    names = names_for(target)
     catalogs, found = LiveCatalogs(target), {}
     for name in names.pipelines(await target.keys(names.catalogs)):
         held = set((await catalogs.current(name)).cards)

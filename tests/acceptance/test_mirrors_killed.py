@@ -110,6 +110,6 @@ def index_key(target: Target) -> str:
 
 
 async def held_cards(target: Target) -> dict[str, bytes]:
-    prefix = names_for(target.has_paths).cards(PIPELINE, PLAN.collections["articles"])
+    prefix = names_for(target).cards(PIPELINE, PLAN.collections["articles"])
     values = await target.get_many(sorted(await target.keys(prefix)))
     return {key.removeprefix(prefix).removesuffix(".json"): value for key, value in values.items()}

@@ -8,7 +8,7 @@ from contextlib import asynccontextmanager
 from typing import Any
 from urllib.parse import urlsplit
 
-from tidings.follow.mirrors.target import WrittenByAnother
+from tidings.follow.mirrors.target import KEY_BYTES_MAX, WrittenByAnother
 from tidings.model.errors import Misconfigured, Transient
 
 AT_ONCE = 16
@@ -21,6 +21,7 @@ class BucketTarget:
     """Objects below one prefix of a bucket. The catalog is put conditionally: of two writers one is refused."""
 
     has_paths = True
+    key_bytes_max = KEY_BYTES_MAX
     batch_max = 500
 
     def __init__(
@@ -134,8 +135,6 @@ class BucketTarget:
 
         try:
             yield
-        except _missing():
-            raise
         except (BaseError, OSError) as error:
             # What obstore says goes on over several lines, with the whole request in it.
             said = str(error).strip().partition("\n")[0][:200]

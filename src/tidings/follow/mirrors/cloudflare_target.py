@@ -8,6 +8,7 @@ from urllib.parse import parse_qs, urlsplit
 
 import msgspec
 
+from tidings.follow.mirrors.target import KEY_BYTES_MAX
 from tidings.model.errors import Misconfigured, Permanent, Transient
 from tidings.net.client import Web, raise_for_status
 
@@ -57,6 +58,9 @@ class CloudflareTarget:
         if not token:
             raise Misconfigured("Cloudflare's API token is missing; it comes by environment or file, as `secret`")
         self._prefix = parse_qs(parts.query).get("prefix", [""])[0]
+        self.key_bytes_max = KEY_BYTES_MAX - len(self._prefix.encode())
+        if self.key_bytes_max < KEY_BYTES_MAX // 2:
+            raise Misconfigured(f"the prefix is too long: Cloudflare takes keys of {KEY_BYTES_MAX} bytes with it")
         self._base = f"{endpoint or API}/accounts/{parts.netloc}/storage/kv/namespaces/{namespace}"
         self._web, self._token = web, token
         self.place = f"Cloudflare KV {namespace}"

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 from urllib.parse import unquote, urlsplit
 
-from tidings.follow.mirrors.target import WrittenByAnother
+from tidings.follow.mirrors.target import KEY_BYTES_MAX, WrittenByAnother
 from tidings.model.errors import Misconfigured, Transient
 
 T = TypeVar("T")
@@ -24,6 +24,7 @@ class FolderTarget:
     """Files below one folder. Each is replaced as a whole: a reader sees the old one or the new one."""
 
     has_paths = True
+    key_bytes_max = KEY_BYTES_MAX
     batch_max = 500
 
     def __init__(self, url: str) -> None:

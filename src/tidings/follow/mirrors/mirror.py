@@ -60,7 +60,7 @@ class Mirror:
     ) -> None:
         self.name = name
         self.target = target
-        self.names = names_for(target.has_paths)
+        self.names = names_for(target)
         self._plans = {plan.name: plan for plan in pipelines}
         self._budget, self._clock, self._pace, self._answers = budget, clock, pace or MirrorPace(), answers
         self._copies: dict[str, PipelineCopy] = {}
@@ -130,8 +130,9 @@ class Mirror:
             try:
                 await self.flush()
                 wait = TICK_SECONDS
-            except TidingsError as error:
-                self._seldom.event("mirror not written", follower=self.name, at=self.target.place, error=str(error))
+            except Exception as error:  # noqa: BLE001  # a loop outlives every surprise
+                told = str(error) if isinstance(error, TidingsError) else f"{type(error).__name__}: {error}"
+                self._seldom.event("mirror not written", follower=self.name, at=self.target.place, error=told)
                 wished = error.retry_after_seconds if isinstance(error, Transient) else None
                 wait = min(RETRY_SECONDS_MAX, max(wait * 2, wished or 0))
             with contextlib.suppress(TimeoutError):

@@ -8,10 +8,9 @@ from hashlib import blake2b
 from typing import Protocol
 from urllib.parse import quote
 
+from tidings.follow.mirrors.target import Target
 from tidings.model.publication import Collection
 
-KEY_BYTES_MAX = 512
-"""What Cloudflare allows a key."""
 FILE_BYTES_MAX = 200
 """File systems allow 255; a suffix, and a name while it is being written, need some of that."""
 CATALOGS = "tidings:catalog:"
@@ -80,9 +79,12 @@ class KeyNames:
 
     catalogs = CATALOGS
 
+    def __init__(self, key_bytes_max: int) -> None:
+        self._key_bytes_max = key_bytes_max
+
     def card(self, _pipeline: str, collection: MirroredCollection, card_id: str) -> str:
         """Return the key of a card."""
-        return shortened(f"{collection.singular}:{card_id}", KEY_BYTES_MAX)
+        return shortened(f"{collection.singular}:{card_id}", self._key_bytes_max)
 
     def cards(self, _pipeline: str, collection: MirroredCollection) -> str:
         """Return what the keys of all cards of a collection begin with."""
@@ -128,9 +130,9 @@ class PathNames:
         return sorted(each.removesuffix(".json") for each in inside if each.endswith(".json"))
 
 
-def names_for(has_paths: bool) -> KeyNames | PathNames:
+def names_for(target: Target) -> KeyNames | PathNames:
     """Choose how things are called."""
-    return PathNames() if has_paths else KeyNames()
+    return PathNames() if target.has_paths else KeyNames(target.key_bytes_max)
 
 
 def shortened(name: str, bytes_max: int) -> str:

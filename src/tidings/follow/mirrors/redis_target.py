@@ -8,7 +8,7 @@ from contextlib import asynccontextmanager
 from typing import Any
 from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
 
-from tidings.follow.mirrors.target import WrittenByAnother
+from tidings.follow.mirrors.target import KEY_BYTES_MAX, WrittenByAnother
 from tidings.model.errors import Misconfigured, Transient
 
 CALL_SECONDS = 10
@@ -34,6 +34,7 @@ class RedisTarget:
     """Keys of one Redis database that begin with a prefix."""
 
     has_paths = False
+    key_bytes_max = KEY_BYTES_MAX
     batch_max = _PAGE
 
     def __init__(self, url: str, *, password: str | None = None) -> None:

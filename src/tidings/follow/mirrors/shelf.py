@@ -32,7 +32,7 @@ class LiveCatalogs:
     """The catalogs in a target, read again when they have changed."""
 
     def __init__(self, target: Target) -> None:
-        self._target, self._names = target, names_for(target.has_paths)
+        self._target, self._names = target, names_for(target)
         self._known: dict[str, tuple[str | None, Catalog]] = {}
 
     async def current(self, pipeline: str) -> Catalog:
@@ -73,7 +73,7 @@ class MirrorShelf:
         loop: asyncio.AbstractEventLoop,
     ) -> None:
         self._target, self._catalogs, self._plans, self._loop = target, catalogs, pipelines, loop
-        self._names = names_for(target.has_paths)
+        self._names = names_for(target)
 
     def get(self, pipeline: str, key: str) -> ShelfEntry | None:
         """Return one entry."""

@@ -7,6 +7,9 @@ from typing import Protocol
 
 from tidings.model.errors import Transient
 
+KEY_BYTES_MAX = 512
+"""What Cloudflare allows a key; with it, a mirror may move from one key-value store to another."""
+
 
 class WrittenByAnother(Transient):
     """Another process has replaced a value since this one read it."""
@@ -19,6 +22,8 @@ class Target(Protocol):
     """What to call it in messages: never with a credential."""
     has_paths: bool
     """Its keys are paths of files, which a web server gives out as they are."""
+    key_bytes_max: int
+    """The longest key it takes, besides a prefix of its own; longer names are shortened."""
     batch_max: int
     """The most keys of one call of `put_many`."""
 

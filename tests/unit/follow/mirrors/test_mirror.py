@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 import random
 from collections.abc import Mapping, Sequence
 
 import msgspec
 import pytest
 from tests.support.clock import ManualClock
+from tests.support.waiting import until
 from tests.unit.follow.mirrors.stream import NOTES, PIPELINE, PLAN, DayCounter, Stream, a_mirror, follow_all
 
 from tidings.follow.mirrors.mirror import Mirror, MirrorPace
@@ -255,6 +257,7 @@ class Faulty:
     def __init__(self, target: Target, fault: Exception) -> None:
         self._target, self._fault = target, fault
         self.place, self.has_paths, self.batch_max = target.place, target.has_paths, 3
+        self.key_bytes_max = target.key_bytes_max
         self.calls = 0
         self.fails_at: set[int] = set()
         self.takes_effect = False
@@ -412,3 +415,19 @@ async def test_an_index_that_does_not_fit_takes_nothing_of_the_budget(
     clock.advance(seconds=86_400)
     await mirror.flush()
     assert await listed(redis) == stream.ids
+
+
+async def test_a_surprise_does_not_end_the_loop_that_writes(
+    redis: RedisTarget, clock: ManualClock, stream: Stream
+) -> None:
+    stream.put("1", "one")
+    target = Faulty(redis, FileNotFoundError("no such bucket"))
+    target.fails_at = {1}
+    mirror, stop = a_mirror(target, clock, pace=AT_ONCE), asyncio.Event()
+    await follow_all(mirror, stream)
+
+    async with asyncio.TaskGroup() as tasks:
+        tasks.create_task(mirror.run(stop))
+        await until(lambda: redis.get_many(["article:1"]))
+        stop.set()
+    assert target.calls > 1
