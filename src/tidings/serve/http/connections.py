@@ -8,12 +8,14 @@ taken, the connection that has waited longest without a request is closed for th
 from __future__ import annotations
 
 import asyncio
+import sys
 from collections import Counter
 from dataclasses import dataclass
 from functools import partial
 from ipaddress import ip_address
 from typing import Any
 
+import httptools
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from tidings.serve.http.problems import MEDIA_TYPE, Problem
@@ -30,6 +32,8 @@ class Allowance:
     header_seconds: float = 10.0
     """From connecting, or from the answer before, until the headers are complete."""
     header_bytes_max: int = 64 << 10
+    farewell_seconds: float = 2.0
+    """How long a client that we refuse may still send: a reset would take our answer from it."""
     send_seconds: float = 60.0
     """How long a client may go without reading anything of its answer."""
 
@@ -96,6 +100,7 @@ class Connection(HttpToolsProtocol):
         self.address = "unknown"
         self.has_place = False
         self._has_answered = False
+        self._has_refused = False
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as uvicorn has it
         """Take a place, or say that there is none."""
@@ -123,12 +128,20 @@ class Connection(HttpToolsProtocol):
 
     def data_received(self, data: bytes) -> None:
         """Read on, as long as the headers stay within their size."""
-        if self.transport.is_closing():
+        if self.transport.is_closing() or self._has_refused:
             return
         self._head_bytes += len(data)
         super().data_received(data)
         if self._is_waiting and self._head_bytes > self._gate.allowance.header_bytes_max:
             self._refuse(431, "The headers are too large.", f"{self._gate.allowance.header_bytes_max:,} bytes will do.")
+
+    def send_400_response(self, msg: str) -> None:  # noqa: ARG002  # uvicorn's words are the same for everything
+        """Say what could not be read, as a problem document; uvicorn would say it as plain text."""
+        if self.cycle is not None and self.cycle.response_started and not self.cycle.response_complete:
+            self.transport.close()  # A second answer inside the one that is being sent would garble it.
+            return
+        what, helps = _unreadable(sys.exception())
+        self._refuse(400, what, helps)
 
     def on_headers_complete(self) -> None:
         """Stop the clock: the request is complete, but for its body."""
@@ -184,16 +197,39 @@ class Connection(HttpToolsProtocol):
             self._refuse(408, f"The request did not arrive within {seconds:g} seconds.", "Send it in one piece.")
 
     def _refuse(self, status: int, detail: str, helps: str, headers: dict[str, str] | None = None) -> None:
-        """Answer before there is a request, and close."""
-        self._is_waiting = False
+        """Answer before there is a request, and close. What still comes from one that had a place is dropped first."""
+        self._is_waiting, self._has_refused = False, True
         body = Problem(status, detail, helps=helps).body()
         lines = {"content-type": MEDIA_TYPE, "content-length": str(len(body)), "connection": "close", **(headers or {})}
         head = "".join(f"{name}: {value}\r\n" for name, value in lines.items())
         self.transport.write(f"HTTP/1.1 {status} {_PHRASES[status]}\r\n{head}\r\n".encode() + body)
-        self.transport.close()
+        if self.has_place and self.transport.can_write_eof():
+            self.transport.write_eof()
+            self.loop.call_later(self._gate.allowance.farewell_seconds, self.transport.close)
+        else:
+            self.transport.close()
 
 
-_PHRASES = {408: "Request Timeout", 431: "Request Header Fields Too Large", 503: "Service Unavailable"}
+def _unreadable(error: BaseException | None) -> tuple[str, str]:
+    """Tell what of a request the parser refused, and what helps. Its own words name its states, not what was sent."""
+    said = str(error).lower()
+    if isinstance(error, httptools.HttpParserInvalidMethodError) or "method" in said:
+        return "The request line names no method of HTTP.", "It looks like this: GET /api/v1/status HTTP/1.1."
+    if isinstance(error, (httptools.HttpParserInvalidURLError, httptools.HttpParserCallbackError)) or "url" in said:
+        return "The request line holds no readable address.", "Escape what does not belong there: a blank is %20."
+    if "chunk" in said:
+        return "The chunks of the body cannot be read.", "Each begins with its size in hexadecimal digits."
+    if "header" in said or "content-length" in said or "transfer-encoding" in said:
+        return "The headers cannot be read.", "One `Name: value` on each line; the length of the body told only once."
+    return "This is not a request of HTTP/1.1.", "Ask by http:// or, behind a proxy that speaks it, by https://."
+
+
+_PHRASES = {
+    400: "Bad Request",
+    408: "Request Timeout",
+    431: "Request Header Fields Too Large",
+    503: "Service Unavailable",
+}
 
 
 def guarded(allowance: Allowance) -> Any:

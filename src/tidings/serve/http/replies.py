@@ -145,7 +145,8 @@ class Reply:
             headers += [(b"content-encoding", b"gzip"), (b"vary", b"accept-encoding")]
         if not any(name == b"cache-control" for name, _ in headers):
             headers.append((b"cache-control", b"no-store"))
-        headers.append((b"content-length", b"%d" % len(packed if packed is not None else self.body)))
+        if self.status != 204:
+            headers.append((b"content-length", b"%d" % len(packed if packed is not None else self.body)))
         return _start(self.status, headers)
 
 

@@ -26,6 +26,7 @@ from tidings.serve.http.problems import Problem
 from tidings.serve.http.rates import Rate
 from tidings.serve.http.replies import Reply, refusal, secured
 from tidings.serve.http.streams import LiveStream
+from tidings.serve.http.unread_bodies import unread_body
 from tidings.watch.logs import Seldom
 
 ShowProblem = Callable[[Scope, Problem, Caller], Reply]
@@ -70,6 +71,9 @@ class Application(Starlette):
                     status = await kept.encoded.send(send, conditions[0], conditions[1])
                     self._backend.observe(kept.route, status, time.perf_counter() - started)
                     return
+        body = unread_body(scope, receive, send)
+        if body is not None:
+            receive, send = body.receive, body.send
         await self._observed(scope, receive, secured(send), started)
 
     def _at_once(self, scope: Scope) -> tuple[bytes, bytes] | None:
@@ -189,7 +193,12 @@ class Application(Starlette):
             is_local = self._access.check_host(request.scope)
         except Problem as foreign:
             return refusal(foreign)
-        problem = _no_route(error, self._allowed(request.scope))
+        allowed = self._allowed(request.scope)
+        # A preflight is a question of another website, and it is refused where none is named.
+        is_preflight = "access-control-request-method" in request.headers
+        if request.method == "OPTIONS" and error.status_code == 405 and not is_preflight:
+            return Reply(b"", 204, None, {"Allow": allowed})
+        problem = _no_route(error, allowed)
         if not wants_page(request):
             return refusal(problem)
         caller = await self._access.caller(request, is_local=is_local, with_cookie=True)
@@ -198,7 +207,7 @@ class Application(Starlette):
     def _allowed(self, scope: Scope) -> str:
         """Return the methods an address takes; several operations may share it."""
         found = [each for each in self.routes if isinstance(each, Route) and each.matches(scope)[0] is not Match.NONE]
-        return ", ".join(sorted({method for each in found for method in each.methods or ()}))
+        return ", ".join(sorted({"OPTIONS", *(method for each in found for method in each.methods or ())}))
 
     async def _fail(self, _request: Request, _error: Exception) -> Any:
         return refusal(_broken())

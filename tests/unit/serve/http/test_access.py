@@ -454,7 +454,7 @@ async def test_methods_that_are_not_there_are_named(client: Client):
     answer = await client.send("DELETE", "/api/v1/status")
 
     assert answer.status == 405
-    assert answer.headers["allow"] == "GET, HEAD"
+    assert answer.headers["allow"] == "GET, HEAD, OPTIONS"
     shared = await client.send("DELETE", "/api/v1/hacker_news/items")
-    assert shared.headers["allow"] == "GET, HEAD, POST"
+    assert shared.headers["allow"] == "GET, HEAD, OPTIONS, POST"
     assert answer.headers["content-type"] == "application/problem+json"
