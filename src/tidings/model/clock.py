@@ -8,7 +8,7 @@ from typing import Protocol
 
 DAY_MS = 86_400_000
 TIME_CHARS_MAX = 40
-_YEAR_1_MS, _YEAR_9999_MS = -62_135_596_800_000, 253_402_300_799_999
+YEAR_1_MS, YEAR_9999_MS = -62_135_596_800_000, 253_402_300_799_999
 
 
 class Clock(Protocol):
@@ -48,7 +48,7 @@ def read_time(text: object, zone: tzinfo | None = UTC) -> int | None:
         ms = round((moment if moment.tzinfo else moment.replace(tzinfo=zone)).timestamp() * 1000)
     except (ValueError, OverflowError):
         return None
-    return ms if _YEAR_1_MS <= ms <= _YEAR_9999_MS else None
+    return ms if YEAR_1_MS <= ms <= YEAR_9999_MS else None
 
 
 def seconds_left_in_day(now_ms: int) -> float:

@@ -5,16 +5,12 @@ from __future__ import annotations
 import re
 import unicodedata
 
+from tidings.model.harmless import visible
+
 ELLIPSIS = "…"
 READ_CHARS_MAX = 20_000
 """Far above every limit of a chat; what comes behind is not even looked at."""
 
-# Controls (but tab and newline), direction marks and overrides, invisible separators, tags used to hide text, and lone
-# halves of surrogate pairs, which JSON cannot carry. Joiners stay: scripts and emoji need them.
-_HIDDEN = re.compile(
-    "[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\xad\u061c\u180e\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb"
-    "\U000e0000-\U000e007f]"
-)
 _LONE = re.compile("[\ud800-\udfff]")
 _BLANK_LINES = re.compile(r"[ \t]*\n(?:[ \t]*\n)+")
 _MARKUP = frozenset("\\*_~|>#`[]<")
@@ -30,7 +26,8 @@ def units(text: str) -> int:
 def clean(text: str) -> str:
     """Drop what cannot be seen but changes what is shown; keep words, lines and emoji."""
     text = text.replace("\r\n", "\n").replace("\r", "\n").replace("\t", " ")
-    text = _LONE.sub("\ufffd", _HIDDEN.sub("", text))
+    # Half of a surrogate pair cannot travel as JSON. A reader should see that something stood there.
+    text = visible(_LONE.sub("\ufffd", text))
     return _BLANK_LINES.sub("\n\n", text).strip()
 
 

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import re
 from typing import Any
-from urllib.parse import quote, urlsplit
+from urllib.parse import quote
 
 import nh3
 from markupsafe import Markup, escape
 
-_INVISIBLE = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200b\u200e\u200f\u2028-\u202e\u2060\u2066-\u2069\ufeff]")
-"""Control characters, and what turns the direction of a line around."""
+from tidings.model.harmless import HIDDEN, visible
+from tidings.model.urls import browser_address, link_address, public_host
+
+_REFERENCED = re.compile(f"\r|{HIDDEN.pattern}")
+"""What a browser would drop or change on the way through a form."""
 _CLEANER = nh3.Cleaner(
     tags={"p", "br", "a", "ul", "ol", "li", "blockquote", "code", "pre", "em", "strong", "i", "b", "h2", "h3", "h4"},
     attributes={"a": {"href"}},
@@ -21,24 +24,23 @@ _TAG = re.compile("<[^>]{0,2000}>")
 _BLOCK = re.compile("<(?:p|ul|ol|li|blockquote|pre|h[234])[> ]")
 _INLINE = re.compile(r"</?(?:a|b|i|em|strong|code)(?:\s[^>]{0,2000})?>")
 """What stands within a line and parts no words."""
-_URL_LENGTH_MAX = 2_000
 
 
 def tidy(text: Any, length_max: int = 2_000) -> str:
     """Return foreign text without control characters and direction changes, cut to a length."""
-    clean = _INVISIBLE.sub("", "" if text is None else str(text))
+    clean = visible("" if text is None else str(text))
     return clean if len(clean) <= length_max else clean[: length_max - 1] + "…"
 
 
-def visible(value: Any) -> Any:
+def visible_value(value: Any) -> Any:
     """Keep invisible characters out of whatever a template writes; markup of ours passes."""
-    return _INVISIBLE.sub("", value) if type(value) is str else value
+    return visible(value) if type(value) is str else value
 
 
 def exactly(value: Any) -> Markup:
     """Write a value that comes back to us in a form: nothing dropped, invisible characters as references."""
     text = str(escape(value))
-    return Markup(_INVISIBLE.sub(lambda found: f"&#{ord(found[0])};", text))  # noqa: S704  # just escaped
+    return Markup(_REFERENCED.sub(lambda found: f"&#{ord(found[0])};", text))  # noqa: S704  # just escaped
 
 
 def clean_html(html: Any) -> Markup:
@@ -58,25 +60,14 @@ def words_of(html: Any, length_max: int = 400) -> str:
 
 
 def safe_url(url: Any) -> str | None:
-    """Return a web address that may stand in a link, or None."""
-    if not isinstance(url, str) or len(url) > _URL_LENGTH_MAX or _INVISIBLE.search(url):
-        return None
-    try:
-        parts = urlsplit(url.strip())
-    except ValueError:
-        return None
-    return url.strip() if parts.scheme in ("http", "https") and parts.netloc else None
+    """Return a web address that may stand in a link, spelled as a browser would send it, or None."""
+    return link_address(browser_address(url)) if isinstance(url, str) else None
 
 
 def host_of(url: str | None) -> str | None:
     """Return the host of an address, as people say it; a loopback address says nothing."""
-    if url is None:
-        return None
-    try:
-        host = urlsplit(url).hostname
-    except ValueError:
-        return None
-    return tidy(host.removeprefix("www."), 80) if host and not host.startswith("127.") else None
+    host = public_host(url or "")
+    return tidy(host, 80) if host and not host.startswith("127.") else None
 
 
 def segment(text: Any) -> str:
@@ -86,7 +77,7 @@ def segment(text: Any) -> str:
 
 def marked_text(html: str) -> Markup:
     """Pass on a snippet that `api.search.marked` has escaped."""
-    return Markup(_INVISIBLE.sub("", html))  # noqa: S704  # escaped there, marks added behind
+    return Markup(visible(html))  # noqa: S704  # escaped there, marks added behind
 
 
 def coded(text: Any) -> Markup:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import logging
 import re
 import sys
@@ -11,7 +12,10 @@ from typing import Any, Literal
 
 import msgspec
 
-_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069]")
+from tidings.model.clock import rfc3339
+from tidings.model.harmless import HIDDEN
+
+_FORGING = re.compile(f"[\t\n\r]|{HIDDEN.pattern}")
 _VALUE_CHARS_MAX = 300
 _secrets: set[str] = set()
 
@@ -34,7 +38,8 @@ def redact(text: str) -> str:
     """Replace every known secret, and keep one event on one line."""
     for secret in _secrets:
         text = text.replace(secret, "***")
-    return _CONTROL.sub(lambda m: f"\\x{ord(m[0]):02x}", text)
+    # Spelled as JSON does: the same text may already stand inside a JSON string, which knows no `\x9f`.
+    return _FORGING.sub(lambda found: json.dumps(found[0])[1:-1], text)
 
 
 class HumanFormatter(logging.Formatter):
@@ -54,8 +59,11 @@ class JsonFormatter(logging.Formatter):
 
     def format(self, record: logging.LogRecord) -> str:
         """Write one line."""
-        at = datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
-        line: dict[str, Any] = {"at": at, "level": record.levelname.lower(), "event": record.getMessage()}
+        line: dict[str, Any] = {
+            "at": rfc3339(int(record.created * 1000)),
+            "level": record.levelname.lower(),
+            "event": record.getMessage(),
+        }
         line |= {k: _short(v) if isinstance(v, str) else v for k, v in getattr(record, "fields", {}).items()}
         return redact(msgspec.json.encode(line, enc_hook=str).decode())
 

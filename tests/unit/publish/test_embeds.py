@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tidings.model.publication import Notice, NoticeField
-from tidings.publish.notifiers.discord.embeds import embed, message, web_address
+from tidings.publish.notifiers.discord.embeds import embed, embed_address, message
 from tidings.publish.wording import units
 from tidings.sample.discord_forms import Refusal, check_message
 
@@ -59,7 +59,7 @@ def test_an_embed_has_linked_title_summary_color_fields_and_footer():
         "color": 0x2EA043,
         "fields": [{"name": "Status", "value": "Open", "inline": True}],
         "footer": {"text": "tidings • 0badcafe"},
-        "timestamp": "2026-11-03T10:00:00.000+00:00",
+        "timestamp": "2026-11-03T10:00:00.000Z",
     }
 
 
@@ -97,11 +97,11 @@ def test_an_untitled_notice_still_has_a_title():
      "https://exa mple.org/", "https://example.org:x/", "https://example.org/" + "a" * 2048],
 )  # fmt: skip
 def test_an_address_discord_would_refuse_is_left_out(url):
-    assert web_address(url) is None
+    assert embed_address(url) is None
 
 
 def test_an_address_is_percent_encoded():
-    assert web_address(" https://Exämple.org/a b?c=ü%20#d ") == "https://xn--exmple-cua.org/a%20b?c=%C3%BC%20#d"
+    assert embed_address(" https://Exämple.org/a b?c=ü%20#d ") == "https://xn--exmple-cua.org/a%20b?c=%C3%BC%20#d"
 
 
 @pytest.mark.parametrize(

@@ -77,3 +77,11 @@ def test_the_same_warning_is_written_once_a_second(written: list[logging.LogReco
         seldom.event("store unavailable", error="down")
 
     assert len(written) == 1
+
+
+def test_hidden_characters_leave_a_line_for_programs_readable(written: list[logging.LogRecord]) -> None:
+    event("found", title="a\u2028b\x9f\U000e0041")
+
+    line = json.loads(JsonFormatter().format(written[0]))
+
+    assert line["title"] == "a\u2028b\x9f\U000e0041"

@@ -76,13 +76,6 @@ def address(url: str) -> str:
     return quote(url, safe=_URL_SAFE)
 
 
-def readable(text: str) -> str:
-    """Drop what XML cannot hold."""
-    return "".join(
-        c for c in text if c in "\t\n" or 0x20 <= ord(c) < 0xD800 or 0xE000 <= ord(c) < 0xFFFE or ord(c) > 0xFFFF
-    )
-
-
 def write_rss(feed: FeedDocument) -> bytes:
     """Write RSS 2.0 with full content."""
     for prefix, space in (("atom", _ATOM), ("content", _CONTENT), ("dc", _DC)):

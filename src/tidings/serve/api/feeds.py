@@ -9,6 +9,7 @@ from uuid import NAMESPACE_URL, uuid5
 from starlette.requests import Request
 
 from tidings.model.errors import BadInput
+from tidings.model.harmless import storable
 from tidings.serve.api.card_search import CardHit, CardSearch
 from tidings.serve.api.collections import Collections
 from tidings.serve.api.feed_formats import (
@@ -16,7 +17,6 @@ from tidings.serve.api.feed_formats import (
     WRITERS,
     FeedDocument,
     FeedDocumentEntry,
-    readable,
 )
 from tidings.serve.api.readable_cards import ReadableCard, from_shelf
 from tidings.serve.api.search import QUERY
@@ -79,7 +79,7 @@ class FeedRoutes:
         query_string = f"?{urlencode({'q': text})}" if text else ""
         return FeedDocument(
             id=urn_of("feed", pipeline, text),
-            title=f"{title}: {readable(tidy(text, 200))}" if text else title,
+            title=f"{title}: {storable(tidy(text, 200))}" if text else title,
             about=about,
             home=f"{base}/pipelines/{pipeline}" if within is not None else f"{base}/",
             address=f"{base}/feeds/{pipeline}.{form}{query_string}",
@@ -99,12 +99,12 @@ class FeedRoutes:
         return FeedDocumentEntry(
             id=urn_of(hit.pipeline, hit.kind, hit.key),
             url=safe_url(hit.url) or href,
-            title=readable(title),
-            html=readable(html or str(lines(summary))),
-            summary=readable(summary),
-            author=readable(tidy(hit.author, 200)) if hit.author else None,
+            title=storable(title),
+            html=storable(html or str(lines(summary))),
+            summary=storable(summary),
+            author=storable(tidy(hit.author, 200)) if hit.author else None,
             at_ms=hit.time_ms,
-            tags=tuple(readable(tidy(tag, 80)) for tag in (hit.pipeline, hit.type) if tag),
+            tags=tuple(storable(tidy(tag, 80)) for tag in (hit.pipeline, hit.type) if tag),
         )
 
 
@@ -114,12 +114,12 @@ def entry_of_card(card: ReadableCard) -> FeedDocumentEntry:
     return FeedDocumentEntry(
         id=urn_of(card.pipeline, card.collection.kind, card.id),
         url=card.url or card.href,
-        title=readable(card.title),
-        html=readable(_content(card) or str(lines(card.summary))),
-        summary=readable(card.summary),
-        author=readable(tidy(author, 200)) if author else None,
+        title=storable(card.title),
+        html=storable(_content(card) or str(lines(card.summary))),
+        summary=storable(card.summary),
+        author=storable(tidy(author, 200)) if author else None,
         at_ms=card.at or 0,
-        tags=(readable(tidy(card.pipeline, 80)),),
+        tags=(storable(tidy(card.pipeline, 80)),),
     )
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 
-from tidings.model.clock import read_time, rfc3339
+from tidings.model.clock import YEAR_1_MS, YEAR_9999_MS, read_time, rfc3339
 from tidings.model.views import (
     AlertView,
     ChannelView,
@@ -40,7 +40,6 @@ _PLAIN_FIELDS = frozenset({"body", "accepted"})
 """Fields that hold a pipeline's own JSON: passed on as they are."""
 _ID_FIELDS = frozenset({"id", "item", "sample_id"})
 _MS_SECONDS_BORDER = 100_000_000_000
-_YEAR_ONE_MS, _YEAR_9999_MS = -62_135_596_800_000, 253_402_300_799_999
 
 encode = msgspec.json.encode
 
@@ -133,7 +132,7 @@ def milliseconds(value: Any) -> int | None:
         return None
     if isinstance(value, (int, float)):
         ms = int(value if abs(value) > _MS_SECONDS_BORDER else value * 1000)
-        return ms if _YEAR_ONE_MS <= ms <= _YEAR_9999_MS else None
+        return ms if YEAR_1_MS <= ms <= YEAR_9999_MS else None
     if not isinstance(value, str) or not re.match(r"\d{4}-\d\d", value):
         return None
     return read_time(value)

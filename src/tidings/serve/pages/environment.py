@@ -47,7 +47,7 @@ class PageEnvironment(Environment):
             trim_blocks=True,
             lstrip_blocks=True,
             auto_reload=False,
-            finalize=markup.visible,
+            finalize=markup.visible_value,
         )
         self.filters |= {
             "tidy": markup.tidy,

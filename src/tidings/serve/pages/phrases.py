@@ -8,7 +8,7 @@ from typing import Any
 
 from markupsafe import Markup, escape
 
-from tidings.model.clock import read_time, rfc3339
+from tidings.model.clock import day_of, read_time, rfc3339
 from tidings.model.durations import duration_seconds
 from tidings.model.views import ItemRow, RunView, SourceView
 from tidings.serve.markup import coded, tidy
@@ -44,7 +44,7 @@ def ago(ms: int | None, now_ms: int) -> str:
     if abs(seconds) < 2:
         return "just now"
     if abs(seconds) >= 60 * 86_400:
-        return datetime.fromtimestamp(ms / 1000, UTC).date().isoformat()
+        return day_of(ms)
     words = lasting(abs(seconds))
     return f"{words} ago" if seconds > 0 else f"in {words}"
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import re
 import threading
 import time
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
@@ -27,7 +26,6 @@ from tidings.store.db.standstill import Progress, Standstill
 from tidings.store.db.statements import check_batch
 from tidings.watch.logs import Seldom
 
-_PARAMETER = re.compile(r"(?<![:\w]):([a-z][a-z_0-9]*)")
 R = TypeVar("R")
 HINT_SECONDS = 0.1
 AGAIN_SECONDS = 0.2

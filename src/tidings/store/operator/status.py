@@ -299,10 +299,6 @@ class StatusReader:
         return [Point(point.at, float(point.value)) for point in points]
 
 
-def _of(pipeline: str, counts: list[ItemCount]) -> list[ItemCount]:
-    return [each for each in counts if each.pipeline == pipeline]
-
-
 def describe(schedule: Schedule) -> str:
     """Say in words when a source is asked."""
     if schedule.cron is not None:

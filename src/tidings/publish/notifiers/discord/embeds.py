@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
 from typing import Any
 from urllib.parse import quote, urlsplit, urlunsplit
 
+from tidings.model.clock import read_time, rfc3339
 from tidings.model.publication import Notice, NoticeField
 from tidings.publish.wording import fit, units
 
@@ -42,7 +42,7 @@ def embed(notice: Notice, delivery_id: str) -> dict[str, Any]:
     left -= sum(units(field["name"]) + units(field["value"]) for field in fields)
     parts = {
         "title": title,
-        "url": web_address(notice.url),
+        "url": embed_address(notice.url),
         "description": fit(notice.text, min(DESCRIPTION_MAX, left)),
         "color": notice.color if notice.color is not None and 0 <= notice.color <= COLOR_MAX else None,
         "fields": fields,
@@ -52,7 +52,7 @@ def embed(notice: Notice, delivery_id: str) -> dict[str, Any]:
     return {name: part for name, part in parts.items() if part not in (None, "", [])}
 
 
-def web_address(url: str | None) -> str | None:
+def embed_address(url: str | None) -> str | None:
     """Return an address Discord accepts, percent-encoded, or None where the whole message would be refused for it."""
     try:
         parts = urlsplit((url or "").strip())
@@ -89,9 +89,4 @@ def _fields(fields: tuple[NoticeField, ...], room: int) -> list[dict[str, Any]]:
 
 def _timestamp(time: str | None) -> str | None:
     """Discord reads ISO 8601 only; anything else costs the whole message."""
-    try:
-        moment = datetime.fromisoformat(time or "")
-        moment = (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).astimezone(UTC)
-    except (ValueError, OverflowError):
-        return None
-    return moment.isoformat(timespec="milliseconds")
+    return rfc3339(read_time(time))
