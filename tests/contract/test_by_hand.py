@@ -12,6 +12,7 @@ from tests.support.example import Thing, thing
 from tests.support.store import Ground
 
 from tidings.model.contracts import Kit
+from tidings.model.item import Finding
 from tidings.model.outcome import Advance, Outcome
 from tidings.model.pipeline import Pipeline
 from tidings.model.publication import Notice, Route
@@ -103,3 +104,35 @@ def test_notices_of_one_batch_leave_in_the_order_of_their_items(open_ground: Ope
         for row in reversed(ground.store.item_views.items(kind="delivery", limit=100))
     ]
     assert titles == [f"notice {number}" for number in range(20)]
+
+
+class Note(msgspec.Struct, frozen=True):
+    """A kind whose body has nothing in common with a thing's."""
+
+    words: int
+
+
+def test_a_transition_by_hand_sees_items_of_another_kind(open_ground: OpenGround) -> None:
+    seen: list[object] = []
+
+    def compare(work: Work) -> Outcome:
+        seen.append(work.related)
+        return Advance()
+
+    note = Workflow(
+        kind="note",
+        start="found",
+        states=("found", "kept"),
+        terminal=frozenset({"kept"}),
+        body=Note,
+        transitions=(Transition("keep", "found", "kept", publishes=True),),
+    )
+    compares = Transition("compare", "found", "shown", compare, trigger="manual", prefetch=lambda work: ["note:n"])
+    things = replace(releasing().workflows["thing"], transitions=(compares,))
+    ground = open_ground(replace(example.pipeline(), workflows={"thing": things, "note": note}))
+    ground.record(thing("a", "large"), Finding("example", "note", "n", "1", b'{"words": 7}'))
+    ground.work()
+
+    ground.store.operations.transition(ground.item("a").id, "compare", actor="ada", reason="look")
+
+    assert seen == [{"note:n": Note(7)}]

@@ -9,6 +9,7 @@ from typing import Any
 
 from tests.support import example
 from tests.support.own_sql import own_sql
+from tidings.model.attempt import relate
 from tidings.model.item import Finding, Item, JournalRow, Lease
 from tidings.model.pipeline import Pipeline
 from tidings.model.settlement import Merged, Settled, Settlement
@@ -82,7 +83,7 @@ class Ground:
         if isinstance(attempt, Settlement):
             return attempt
         while (settlement := self.runner.run_pure(attempt)) is None:
-            self.runner.relate(attempt, self.store.items.prefetch(lease.pipeline, attempt.needs))
+            relate(attempt, self.store.items.prefetch(lease.pipeline, attempt.needs))
         return settlement
 
     def settle(self, *leases: Lease) -> Settled:

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import random
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -20,7 +20,7 @@ import msgspec
 from tidings.model.backoff import RETRY_AFTER_SECONDS_MAX
 from tidings.model.errors import Ambiguous, BadInput, Misconfigured, Permanent, SlowDown, TidingsError, Transient
 from tidings.model.harmless import storable
-from tidings.model.item import ByHand, Finding, Lease, Link, Standing, Step
+from tidings.model.item import ByHand, Finding, Lease, Link, Standing, Step, split_ref
 from tidings.model.outcome import Advance, Outcome, Postpone, Reject
 from tidings.model.pipeline import Deliver, Pipeline, no_deliveries
 from tidings.model.publication import Shown
@@ -31,6 +31,8 @@ MISCONFIGURED_PARK_SECONDS = 900.0
 CAUSE_CHARS_MAX = 160
 NOTE_CHARS_MAX = 300
 STACK_CHARS_MAX = 4_000
+Bodies = Mapping[str, bytes]
+"""Accepted bodies of other items by ref."""
 _ADVANCE = Advance()
 _encode = msgspec.json.Encoder().encode
 
@@ -94,6 +96,19 @@ def choose(attempt: Attempt) -> Transition | None:
         if transition.criterion is None or transition.criterion(attempt.work):
             return transition
     return None
+
+
+def relate(attempt: Attempt, bodies: Bodies) -> None:
+    """Show an attempt the other items it needs; one that cannot be read is absent, as a missing one is."""
+    for name in attempt.needs:
+        # An item may look at another kind, whose bodies only that kind's workflow can read.
+        workflow = attempt.pipeline.workflows.get(split_ref(name)[0])
+        if workflow is None or name not in bodies:
+            continue
+        try:
+            attempt.work.related[name] = workflow.decode(bodies[name])
+        except (msgspec.DecodeError, msgspec.ValidationError):
+            continue
 
 
 def perform(attempt: Attempt, transition: Transition) -> Outcome:
@@ -380,10 +395,11 @@ def by_hand(attempt: Attempt, name: str, right: ByHand) -> Settlement:
     return settlement
 
 
-def prefetch_by_hand(attempt: Attempt, name: str) -> tuple[str, ...]:
-    """Return the refs of other items that a transition by hand wants to see."""
+def ask_by_hand(attempt: Attempt, name: str) -> None:
+    """Note which other items a transition by hand wants to see."""
     transition = _allowed(attempt.workflow, attempt.state, name)
-    return tuple(transition.prefetch(attempt.work)) if transition.prefetch is not None else ()
+    if transition.prefetch is not None:
+        attempt.needs = tuple(transition.prefetch(attempt.work))
 
 
 def _allowed(workflow: Workflow, state: str, name: str) -> Transition:

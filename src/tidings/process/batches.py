@@ -8,13 +8,13 @@ from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, TypeVar
 
-from tidings.model.attempt import Attempt, describe
+from tidings.model.attempt import Attempt, Bodies, describe, relate
 from tidings.model.contracts import Executor, Items, Log
 from tidings.model.errors import StoreUnavailable
 from tidings.model.item import Lease
 from tidings.model.settlement import Reservation, Settlement
 from tidings.process.holder import Holder
-from tidings.process.runner import Bodies, Runner
+from tidings.process.runner import Runner
 from tidings.process.settler import Settler
 from tidings.process.waker import Waker
 from tidings.watch.logs import Seldom
@@ -158,7 +158,7 @@ class Batches:
     def _resume(self, paused: list[Attempt], bodies: Mapping[str, Bodies]) -> tuple[list[Settlement], list[Attempt]]:
         """Go on with attempts that can see now what they need; a later step may need to see more."""
         for attempt in paused:
-            self._runner.relate(attempt, bodies[attempt.lease.pipeline])
+            relate(attempt, bodies[attempt.lease.pipeline])
         ended = [(attempt, self._runner.run_pure(attempt)) for attempt in paused]
         return [s for _, s in ended if s is not None], [attempt for attempt, s in ended if s is None]
 

@@ -12,6 +12,7 @@ import msgspec
 
 from tidings.model.attempt import (
     Attempt,
+    Bodies,
     advanced,
     carry_on,
     choose,
@@ -19,6 +20,7 @@ from tidings.model.attempt import (
     failed,
     perform,
     refused,
+    relate,
     take,
     unknown,
     unreadable,
@@ -32,8 +34,6 @@ from tidings.model.settlement import Settlement
 from tidings.model.workflow import Transition, Work
 
 DEADLINE_SHARE = 0.9
-Bodies = Mapping[str, bytes]
-"""Accepted bodies of other items by ref."""
 
 
 class Runner:
@@ -73,17 +73,6 @@ class Runner:
         except Exception as error:  # noqa: BLE001  # the runner is where surprises are recorded
             return failed(attempt, error, self._rng)
 
-    def relate(self, attempt: Attempt, bodies: Bodies) -> None:
-        """Show an attempt the other items it needs; one that cannot be read is absent, as a missing one is."""
-        for ref in attempt.needs:
-            workflow = attempt.pipeline.workflows.get(ref.partition(":")[0])
-            if workflow is None or ref not in bodies:
-                continue
-            try:
-                attempt.work.related[ref] = workflow.decode(bodies[ref])
-            except (msgspec.DecodeError, msgspec.ValidationError):
-                continue
-
     async def run_waiting(
         self, attempt: Attempt, kit: Kit, lease_seconds: float, prefetch: Callable[[Iterable[str]], Awaitable[Bodies]]
     ) -> Settlement:
@@ -94,7 +83,7 @@ class Runner:
                 return refused(attempt)
             if transition.prefetch is not None:
                 attempt.needs = tuple(transition.prefetch(attempt.work))
-                self.relate(attempt, await prefetch(attempt.needs))
+                relate(attempt, await prefetch(attempt.needs))
             started = self._monotonic()
             if transition.is_pure:
                 outcome = perform(attempt, transition)

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from tests.support import example
 
-from tidings.model.attempt import Attempt
+from tidings.model.attempt import Attempt, relate
 from tidings.model.item import Lease
 from tidings.model.outcome import Advance, Outcome
 from tidings.model.pipeline import Pipeline
@@ -118,7 +118,7 @@ def test_each_step_sees_the_items_it_asked_for() -> None:
     pauses = []
     while (settlement := runner.run_pure(attempt)) is None:
         pauses.append((attempt.state, attempt.needs))
-        runner.relate(attempt, {"thing:twin": b"{}", "thing:parent": b"{}"})
+        relate(attempt, {"thing:twin": b"{}", "thing:parent": b"{}"})
 
     assert pauses == [("read", ("thing:twin",)), ("compared", ("thing:parent",))]
     assert seen == [{"thing:twin"}, {"thing:twin", "thing:parent"}]

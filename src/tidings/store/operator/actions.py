@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
-from tidings.model.attempt import Attempt, by_hand, prefetch_by_hand
+from tidings.model.attempt import Attempt, ask_by_hand, by_hand, relate
 from tidings.model.changes import AcceptedCopy
 from tidings.model.errors import BadInput
 from tidings.model.history import came_past
@@ -80,9 +80,8 @@ class Operations:
             if found is None:
                 raise BadInput(f"there is no item {item}")
             attempt = self._attempt(tx, found)
-            if needs := prefetch_by_hand(attempt, name):
-                bodies = accepted_bodies(tx, found.pipeline, needs)
-                attempt.work.related = {each: attempt.workflow.decode(body) for each, body in bodies.items()}
+            ask_by_hand(attempt, name)
+            relate(attempt, accepted_bodies(tx, found.pipeline, attempt.needs))
             settlement = by_hand(attempt, name, ByHand(found.lease_token, actor, reason))
             if not settle(self._database, self._pipelines, [settlement]).done:
                 raise BadInput("the item changed at this very moment; look at it again and repeat")
