@@ -1,28 +1,16 @@
-"""The lists of Hacker News as they rank now: over real HTTP, against a stand-in, on both databases."""
+"""The lists of Hacker News as they rank now, and what is new in its threads: against a stand-in, on both databases."""
 
 from __future__ import annotations
-
-from typing import Any
 
 import pytest
 from tests.support.engine import Engine
 from tests.support.firebase import FirebaseApi
-from tests.support.hacker_news import ask, engine_on
-from tests.unit.serve.asgi import Client
-
-from tidings.app import backend_of
-from tidings.serve.application import build
-
-SERVER: dict[str, Any] = {"hosts": [], "root_path": "", "cors_origins": []}
+from tests.support.hacker_news import ask, client_of, engine_on
 
 
 @pytest.fixture
 def api() -> FirebaseApi:
     return FirebaseApi(seed=4)
-
-
-def client_of(engine: Engine) -> Client:
-    return Client(build(backend_of(engine.app, SERVER, loopback=True)))
 
 
 async def ranks(engine: Engine, name: str) -> list[tuple[int, str, bool]]:
@@ -62,3 +50,21 @@ async def test_an_order_stays_when_its_list_cannot_be_read(database_url: str, ap
         api.lists["topstories"] = {"error": "soup"}
         assert (await ask(engine)).error is not None
         assert await ranks(engine, "top") == [(1, "2", True), (2, "1", True)]
+
+
+async def test_what_is_new_in_a_thread_is_told_since_a_mark(database_url: str, api: FirebaseApi) -> None:
+    api.add(1, kids=[2])
+    api.add(2, type="comment", parent=1, title=None, text="First")
+    thread = "/api/v1/hacker_news/items/1/thread"
+    async with engine_on(database_url, api) as engine:
+        await ask(engine)
+        await engine.work_until_idle()
+        mark = (await client_of(engine).get(thread)).json["mark"]
+        api.add(3, type="comment", parent=2, title=None, text="Second")
+        api.change(2, kids=[3], text="First, edited")
+        await ask(engine)
+        await engine.work_until_idle()
+        news = (await client_of(engine).get(thread, since=mark)).json
+        assert news["new_places"] == 1
+        assert news["children"][0]["text"] == "First, edited"
+        assert [(kid["id"], kid["new"]) for kid in news["children"][0]["children"]] == [(3, True)]

@@ -9,12 +9,16 @@ from typing import Any
 
 from tests.support.engine import Engine
 from tests.support.firebase import FirebaseApi
+from tests.unit.serve.asgi import Client
+from tidings.app import backend_of
 from tidings.model.views import RunView
 from tidings.net.client import FetchLimits
 from tidings.pipelines import hacker_news
 from tidings.pipelines.hacker_news import Settings
 from tidings.sample.serving import StandIn
+from tidings.serve.application import build
 
+SERVER: dict[str, Any] = {"hosts": [], "root_path": "", "cors_origins": []}
 QUICK = FetchLimits(backoff_base_seconds=0.001, backoff_cap_seconds=0.01)
 
 
@@ -32,3 +36,8 @@ async def engine_on(database_url: str, api: FirebaseApi, **settings: Any) -> Asy
 async def ask(engine: Engine, **options: Any) -> RunView:
     (run,) = await engine.discover(options={name.rstrip("_"): value for name, value in options.items()})
     return run
+
+
+def client_of(engine: Engine) -> Client:
+    """Return someone on this machine who asks a server over the engine."""
+    return Client(build(backend_of(engine.app, SERVER, loopback=True)))

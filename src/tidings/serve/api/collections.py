@@ -15,6 +15,8 @@ from tidings.model.views import ItemView
 from tidings.serve.api.announcements import AnnouncedShelf
 from tidings.serve.api.filters import parameter_of, predicate, read_position, write_cursor
 from tidings.serve.api.listings import Reader, encode_listing
+from tidings.serve.api.thread_news import HELP as NEWS_HELP
+from tidings.serve.api.thread_news import PROPERTIES, SINCE, example_of, read_since, tell_news
 from tidings.serve.api.threads import NODES_MAX, encode_thread, read_card, read_thread
 from tidings.serve.backend import ReadBackend
 from tidings.serve.http.hot_answers import HotAnswers
@@ -99,13 +101,14 @@ class Collections:
                     help="The card with `children`, nested, in the order the source gives. A place whose item has no "
                     "card is `{id, missing: true, children}`; deleted and dead ones are marked as such. A thread of "
                     f"more than {NODES_MAX:,} places says `truncated: true`, and so does each place with kids that "
-                    "were left out; its own thread holds them.",
+                    "were left out; its own thread holds them." + NEWS_HELP,
                     tag=pipeline.name,
-                    parameters=(card_id,),
+                    parameters=(card_id, SINCE),
                     answer={
                         "type": "object",
-                        "properties": {"children": {"type": "array", "items": {"type": "object"}}},
+                        "properties": {**PROPERTIES, "children": {"type": "array", "items": {"type": "object"}}},
                     },
+                    example=example_of(collection.example),
                     problems=(404,),
                 )
             )
@@ -149,6 +152,7 @@ class Collections:
             root = await read_thread(self._backend.executor, self._backend.links, reader, call["id"])
             if root is None:
                 raise missing(reader.collection)
+            tell_news(root, read_since(call["since"]))
             return Encoded(encode_thread(root))
 
         return await self._kept(reader, call, make)

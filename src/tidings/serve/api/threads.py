@@ -8,11 +8,12 @@ from typing import Any
 
 import msgspec
 
-from tidings.model.contracts import Executor, Links, ThreadNode
+from tidings.model.contracts import Executor, Links, ShelfEntry, ThreadNode
 from tidings.model.item import ref, split_ref
 from tidings.model.publication import Collection
 from tidings.serve.api.filters import Card, Predicate
 from tidings.serve.api.listings import Reader
+from tidings.serve.http.wire import milliseconds
 
 NODES_MAX = 10_000
 PARENT, KIDS = "parent", "kids"
@@ -40,6 +41,10 @@ class ThreadPlace:
     children: list[ThreadPlace] = field(default_factory=list)
     below: int = 0
     """How many places lie under it."""
+    number: int = 0
+    """Grows with the arrival of items; 0 where that is not known."""
+    at: int | None = None
+    """The time it tells itself, in milliseconds."""
 
 
 async def read_thread(executor: Executor, links: Links, reader: Reader, root_id: str) -> ThreadPlace | None:
@@ -53,10 +58,27 @@ async def read_thread(executor: Executor, links: Links, reader: Reader, root_id:
     if root_id not in entries:
         return None
     thread = nest(root, nodes, {card_id: entry.value for card_id, entry in entries.items()})
+    for place in places_of(thread):
+        _date(place, entries.get(place.id), reader.collection)
     _join_all(thread, above, reader)
     if len(nodes) > NODES_MAX:
         _mark_cuts(thread)
     return thread
+
+
+def places_of(root: ThreadPlace) -> list[ThreadPlace]:
+    """List a place and everything below it, parents first."""
+    listed = [root]
+    for place in listed:
+        listed += place.children
+    return listed
+
+
+def _date(place: ThreadPlace, entry: ShelfEntry | None, collection: Collection) -> None:
+    """Note when a place's item arrived, and the time it tells itself."""
+    if entry is not None:
+        place.number = entry.item or 0
+        place.at = milliseconds(place.card.get(collection.time_field)) or entry.sort or None
 
 
 def _mark_cuts(root: ThreadPlace) -> None:
@@ -65,7 +87,7 @@ def _mark_cuts(root: ThreadPlace) -> None:
     while waiting:
         place = waiting.pop()
         if place is root or len(place.card.get(KIDS) or ()) > len(place.children):
-            _change(place, {"truncated": True})
+            change_card(place, {"truncated": True})
         waiting += place.children
 
 
@@ -117,7 +139,7 @@ def _join(place: ThreadPlace, parent: str | None, fields: Sequence[str]) -> None
         if more := [kid for child in place.children if (kid := _written(child.id, own)) not in listed]:
             changes[KIDS] = [*stated, *more]
     if changes:
-        _change(place, changes)
+        change_card(place, changes)
 
 
 def _written(card_id: str, like: Any) -> int | str:
@@ -125,7 +147,8 @@ def _written(card_id: str, like: Any) -> int | str:
     return int(card_id) if isinstance(like, int) and card_id.isascii() and card_id.isdigit() else card_id
 
 
-def _change(place: ThreadPlace, changes: Mapping[str, Any]) -> None:
+def change_card(place: ThreadPlace, changes: Mapping[str, Any]) -> None:
+    """Change what a place tells, in this answer."""
     place.card = {**place.card, **changes}
     place.raw = msgspec.json.encode(place.card)
 

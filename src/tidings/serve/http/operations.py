@@ -32,6 +32,8 @@ class Parameter:
     maximum: int | None = None
     default: Any = None
     example: Any = None
+    pattern: str | None = None
+    """What a text looks like, for readers of the schema; the handler checks it."""
 
     def read(self, text: str) -> Any:
         """Return the value, or raise Problem saying what is wrong with it."""
@@ -77,6 +79,8 @@ class Parameter:
             schema["maximum"] = self.maximum
         if self.default is not None:
             schema["default"] = self.default
+        if self.pattern is not None:
+            schema["pattern"] = self.pattern
         if self.kind == "date":
             schema["pattern"] = r"^\d{4}-\d\d-\d\d"
         return schema

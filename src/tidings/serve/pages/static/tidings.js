@@ -1,4 +1,4 @@
-// The one script: theme switch, live numbers, relative times, suggestions. Every page works without it.
+// The one script: theme switch, live numbers, relative times, threads that grow, suggestions. Every page works without it.
 "use strict";
 (() => {
   const page = document.documentElement;
@@ -51,6 +51,7 @@
 
   const live = () => {
     if (!document.querySelector("[data-live]") || !window.EventSource) return;
+    const thread = document.querySelector(".thread[data-thread]"), grow = thread && follow(thread);
     let waiting = false, busy = false;
     const refresh = async () => {
       waiting = false;
@@ -60,20 +61,111 @@
         const address = new URL(location.href);
         address.searchParams.delete("told");
         const answer = await fetch(address, { headers: { Accept: "text/html" }, credentials: "same-origin" });
-        if (answer.ok) swap(new DOMParser().parseFromString(await answer.text(), "text/html"));
+        if (answer.ok) {
+          const fresh = new DOMParser().parseFromString(await answer.text(), "text/html");
+          swap(fresh);
+          grow?.(fresh);
+        }
       } catch { /* The server is away; the stream comes back by itself. */ }
       busy = false;
     };
     const soon = () => {
       if (waiting) return;
       waiting = true;
-      setTimeout(refresh, 1000);
+      setTimeout(refresh, thread ? 2000 : 1000);
     };
     const stream = new EventSource(`${page.dataset.root}/api/v1/events`);
     stream.addEventListener("item", soon);
     document.addEventListener("visibilitychange", () => { if (!document.hidden) soon(); });
     addEventListener("pagehide", () => stream.close());
     setInterval(soon, 30000);
+  };
+
+  // A thread grows while someone reads it: what is new since the last look is marked, and nothing on the screen moves.
+  const SEEN_MAX = 300;
+  const seenThreads = () => {
+    try { return JSON.parse(localStorage.getItem("seen")) || {}; } catch { return {}; }
+  };
+  const follow = (thread) => {
+    page.classList.add("has-thread");
+    const name = thread.dataset.part > 1 ? `${thread.dataset.thread}?part=${thread.dataset.part}` : thread.dataset.thread;
+    const before = seenThreads()[name], note = thread.querySelector(".news");
+    const numberOf = (comment) => Number(comment.dataset.number);
+    const remember = () => {
+      const seen = seenThreads(), numbers = [...thread.querySelectorAll(".comment")].map(numberOf);
+      delete seen[name];
+      seen[name] = [Math.max(before?.[0] ?? 0, ...numbers), Date.now()];
+      try { localStorage.setItem("seen", JSON.stringify(Object.fromEntries(Object.entries(seen).slice(-SEEN_MAX)))); }
+      catch { /* Then the next visit begins anew. */ }
+    };
+    const mark = (comment) => {
+      const head = comment.querySelector(":scope > details > summary");
+      comment.classList.add("fresh");
+      if (!head.querySelector(".tag.new")) {
+        head.append(Object.assign(document.createElement("span"), { className: "tag good new", textContent: "new" }));
+      }
+    };
+    const tellNews = () => {
+      const fresh = thread.querySelectorAll(".comment.fresh");
+      if (!fresh.length) return;
+      const since = before ? `since you last looked ${ago(before[1] - skew)}` : "since you opened this page";
+      const words = `${fresh.length} new ${fresh.length === 1 ? "comment" : "comments"} ${since}. `;
+      if (note.firstChild?.data === words && note.lastChild.hash === `#${fresh[0].id}`) return;
+      const link = Object.assign(document.createElement("a"), { href: `#${fresh[0].id}`, textContent: "Go to the first" });
+      note.replaceChildren(words, link);
+      note.hidden = false;
+    };
+    const put = (theirs) => {
+      const copy = document.importNode(theirs, true);
+      for (const each of copy.querySelectorAll(".comment")) each.remove();
+      const above = theirs.parentElement.closest(".comment");
+      const place = above ? document.getElementById(above.id)?.querySelector(":scope > details") ?? thread : thread;
+      let left = theirs.previousElementSibling;
+      while (left && !left.matches(".comment")) left = left.previousElementSibling;
+      const beside = left && document.getElementById(left.id);
+      const first = place.querySelector(":scope > .comment");
+      if (beside?.parentElement === place) beside.after(copy);
+      else if (first) first.before(copy);
+      else if (above) place.append(copy);
+      else note.after(copy);
+      mark(copy);
+    };
+    const renew = (ours, theirs) => {
+      for (const part of [":scope > details > .prose", ":scope > details > summary b"]) {
+        const old = ours.querySelector(part), next = theirs.querySelector(part);
+        if (old && next && said(old) !== said(next)) old.replaceWith(document.importNode(next, true));
+      }
+      ours.classList.toggle("gone", theirs.classList.contains("gone"));
+    };
+    const bury = (ours) => {
+      const words = ours.querySelector(":scope > details > .prose");
+      ours.classList.add("gone");
+      if (words.textContent !== "No longer here.") words.textContent = "No longer here.";
+    };
+    for (const comment of thread.querySelectorAll(".comment")) {
+      if (before && numberOf(comment) > before[0]) mark(comment);
+    }
+    tellNews();
+    addEventListener("pagehide", remember);
+    document.addEventListener("visibilitychange", () => { if (document.hidden) remember(); });
+    return (fresh) => {
+      const next = fresh.querySelector(".thread");
+      if (!next) return;
+      const lines = [...thread.querySelectorAll(".comment > details > summary")];
+      const line = lines.find((each) => each.getBoundingClientRect().bottom > 0);
+      const top = line?.getBoundingClientRect().top;
+      for (const theirs of next.querySelectorAll(".comment")) {
+        const ours = document.getElementById(theirs.id);
+        if (ours) renew(ours, theirs); else put(theirs);
+      }
+      // In a thread of several parts, what is not here may have moved to another.
+      if (next.dataset.parts < 2) {
+        for (const ours of thread.querySelectorAll(".comment")) if (!fresh.getElementById(ours.id)) bury(ours);
+      }
+      thread.querySelector(".over").textContent = next.querySelector(".over").textContent;
+      tellNews();
+      if (line && scrollY > 0) scrollBy({ top: line.getBoundingClientRect().top - top, behavior: "instant" });
+    };
   };
 
   // While someone types, the field offers how the query may go on; only the answer to the last letter counts.
