@@ -190,8 +190,8 @@ class App:
             loops += [following.run, mirror.run]
         return loops
 
-    def alert_loop(self) -> AlertLoop:
-        """Make the loop that watches our own health and tells the channels that want alerts."""
+    def alert_loop(self, role: str = "all") -> AlertLoop:
+        """Make the loop that tells that this process lives and, in one process of all, watches our own health."""
         notifiers = [self.channels[spec.name].notifier for spec in self.wiring.channels if spec.settings.alerts]
         return AlertLoop(
             executor=self.executor,
@@ -202,6 +202,9 @@ class App:
             now_ms=self.store.now_ms,
             thresholds=self.wiring.thresholds,
             notifiers=notifiers,
+            processes=self.store.process_notes,
+            owner=self.owner,
+            role=role,
             metrics=self.metrics,
         )
 

@@ -140,6 +140,7 @@ def wiring_from(settings: Settings, **changes: Any) -> Wiring:
             lag_seconds=settings.alerts.lag,
             api_error_share=settings.alerts.api_errors,
             follower_seconds=settings.alerts.follower,
+            absent_seconds=settings.alerts.absent,
         ),
     }
     wiring = Wiring(**(values | changes))

@@ -53,11 +53,11 @@ def run(
 
 async def loops_for(app: App, role: str, server: dict[str, Any], *, is_demo: bool = False) -> list[Loop]:
     """Return the loops of a role."""
-    loops: list[Loop] = [app.hints.run]
+    loops: list[Loop] = [app.hints.run, app.alert_loop(role).run]
     if role in ("all", "discover"):
         loops.append(app.poller.run)
     if role in ("all", "work"):
-        loops += [app.worker().run, app.sweeper.run, app.alert_loop().run]
+        loops += [app.worker().run, app.sweeper.run]
         loops += await app.mirror_loops()
     if role in ("all", "serve"):
         loops.append(await serve_loop(app, server, is_demo=is_demo))

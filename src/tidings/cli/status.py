@@ -76,6 +76,8 @@ def _show_status(view: StatusView) -> None:
         behind = f"{each.behind:,} changes and {each.behind_seconds:.0f} s behind" if each.behind else "up to date"
         how = f"failing, {behind}: {each.error}" if each.error else behind
         say(f"{each.name} (process {each.process}): {how}")
+    for process in view.processes:
+        say(f"process {process.process} ({process.role}): seen {lasting((view.at - process.seen_at) / 1000)} ago")
     for part in view.paused:
         say(f"paused: {part}")
     for alert in view.alerts:

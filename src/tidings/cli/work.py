@@ -12,6 +12,8 @@ from tidings.cli.output import fail
 from tidings.cli.process import run_app, stop_on_signals
 from tidings.process.loops import run_loops
 
+ROLE = "work"
+
 
 def work(
     config: ConfigOption = None,
@@ -33,9 +35,10 @@ def work(
         stop = stop_on_signals()
         worker = app.worker(only_lane=lane, only_pipelines=tuple(pipeline or ()))
         if until_idle:
+            await app.executor.write(app.store.process_notes.put, app.owner, ROLE)
             await app.sweeper.sweep()
             await worker.until_idle(stop=stop)
         else:
-            await run_loops([worker.run, app.sweeper.run, app.hints.run], stop)
+            await run_loops([worker.run, app.sweeper.run, app.hints.run, app.alert_loop(ROLE).run], stop)
 
     run_app(wiring, use, stays=True)

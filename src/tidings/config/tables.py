@@ -145,6 +145,8 @@ class Alerts(SettingsTable):
     """Leases held at once in a pipeline."""
     lag: Seconds = Field(default=7200, gt=0)
     """How long a finding or item may wait for its next phase, whether due, parked, tried again or not merged."""
+    absent: Seconds = Field(default=120, ge=20)
+    """How long no worker, or no poller, may be seen. Raise it where `work --until-idle` is run by a timer."""
     api_errors: float = Field(default=0.01, ge=0, le=1)
     """Share of API requests that fail."""
     follower: Seconds = Field(default=300, gt=0)

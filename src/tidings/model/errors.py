@@ -8,6 +8,7 @@ TidingsError
 ├── Misconfigured    refuse to start, or pause the part that needs fixing
 ├── BadInput         what a caller sent is wrong: tell the caller what, where, what helps
 └── StoreUnavailable the database does not answer
+    └── StoreReadOnly  it may only be read
 
 Messages tell which thing, what was tried and what helps. They never hold a credential.
 """
@@ -58,3 +59,7 @@ class BadInput(TidingsError):
 
 class StoreUnavailable(TidingsError):
     """The database cannot be reached, is full, read-only or damaged."""
+
+
+class StoreReadOnly(StoreUnavailable):
+    """It may be read by this process and not written."""

@@ -123,6 +123,15 @@ class FollowerView(msgspec.Struct, frozen=True, kw_only=True):
     error: str | None = None
 
 
+class ProcessView(msgspec.Struct, frozen=True):
+    """A process that runs, or ran in the last day."""
+
+    process: str
+    role: str
+    """all, discover, work or serve."""
+    seen_at: int
+
+
 class StatusView(msgspec.Struct, frozen=True):
     """Everything at a glance."""
 
@@ -131,6 +140,7 @@ class StatusView(msgspec.Struct, frozen=True):
     at: int = 0
     paused: list[str] = []
     followers: list[FollowerView] = []
+    processes: list[ProcessView] = []
 
 
 class MoveView(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):

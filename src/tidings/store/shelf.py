@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -11,6 +11,12 @@ from tidings.model.contracts import ShelfEntry
 from tidings.model.pipeline import Pipeline
 from tidings.store.cards import EntryRow, count_writes, draw_versions, drop_entry
 from tidings.store.db.database import Database
+
+
+class CardKey(NamedTuple):
+    """Under which key a card stands."""
+
+    key: str
 
 
 class ShelfStore:
@@ -55,12 +61,15 @@ class ShelfStore:
         with self._database.reading() as tx:
             return int(tx.value("shelf_count", pipeline=pipeline, collection=collection))
 
-    def index_sizes(self, pipeline: str, declared: Pipeline) -> tuple[int, int]:
-        """Return how many ids the id index lists and how many cards its collection holds."""
+    def index_gap(self, pipeline: str, declared: Pipeline) -> frozenset[str]:
+        """Return the keys of cards that the id index lists and the shelf does not hold, or the other way round."""
         assert declared.id_index is not None
-        entry = self.get(pipeline, f"index:{declared.id_index.collection}")
-        ids = len(msgspec.json.decode(entry.value)["ids"]) if entry else 0
-        return ids, self.count(pipeline, declared.id_index.collection)
+        collection = declared.collection(declared.id_index.collection)
+        entry = self.get(pipeline, f"index:{collection.name}")
+        ids = msgspec.json.decode(entry.value)["ids"] if entry else []
+        with self._database.reading() as tx:
+            held = {row.key for row in tx.rows(CardKey, "shelf_keys", pipeline=pipeline, collection=collection.name)}
+        return frozenset({f"{collection.singular}:{each}" for each in ids} ^ held)
 
     def version(self, pipeline: str) -> int:
         """Return a number that grows with every change of the pipeline's shelf."""

@@ -20,6 +20,7 @@ from tidings.store.operator.actions import Operations, PartSwitches
 from tidings.store.operator.item_views import ItemReader
 from tidings.store.operator.status import StatusReader
 from tidings.store.pauses import PauseStore
+from tidings.store.processes import ProcessNotes
 from tidings.store.shelf import ShelfStore
 from tidings.store.sources import ScheduleStore
 from tidings.store.tokens import TokenStore
@@ -40,6 +41,7 @@ class Store:
     shelf: ShelfStore
     changes: ChangeStore
     follower_notes: FollowerNotes
+    process_notes: ProcessNotes
     budgets: BudgetStore
     limiters: LimiterStore
     caches: CacheStore
@@ -109,6 +111,7 @@ def open_store(
         ShelfStore(database),
         ChangeStore(database),
         FollowerNotes(database),
+        ProcessNotes(database),
         BudgetStore(database),
         LimiterStore(database),
         CacheStore(database),

@@ -5,11 +5,11 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
 from tidings.model.contracts import Executor, Notifier
-from tidings.model.errors import StoreUnavailable, TidingsError
+from tidings.model.errors import StoreReadOnly, StoreUnavailable, TidingsError
 from tidings.model.publication import Notice
 from tidings.model.views import ChannelView, FollowerView, PipelineView, StatusView
 from tidings.watch.logs import Seldom, event
@@ -19,6 +19,12 @@ CHECK_SECONDS = 10.0
 SAMPLE_SECONDS = 60
 CLEAR_SHARE = 0.8
 HOUR_SECONDS = 3600.0
+WATCH_SECONDS = 35.0
+"""How long the watch is kept without a beat; then another process takes it."""
+GAP_MS = 180_000
+"""Some rounds of tidying: an id index and a shelf that differ for longer will not agree by themselves."""
+GAPS_MAX = 10_000
+REQUESTS_MIN = 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,15 +41,26 @@ class Thresholds:
     index_divergence: float = 0
     disk_used_share: float = 0.95
     follower_seconds: float = 300
+    absent_seconds: float = 120
 
 
 @dataclass(frozen=True, slots=True)
 class Facts:
     """What the rules ask beyond the status."""
 
-    indexed: Mapping[str, tuple[int, int]] = field(default_factory=dict)
-    """Per pipeline: ids in the id index, cards on the shelf."""
+    gaps: Mapping[str, frozenset[str]] = field(default_factory=dict)
+    """Per pipeline: the keys in which its id index and its shelf differ."""
     disk_free_share: float | None = None
+    requests: int = 0
+    """Requests to all servers in the last minutes, and how many of them failed."""
+    failed: int = 0
+    watched_seconds: float = 0.0
+    """For how long this process has watched: one that was not seen yet may only just be starting."""
+
+    @property
+    def error_share(self) -> float:
+        """The share of requests that failed; of a handful it says nothing."""
+        return self.failed / self.requests if self.requests >= REQUESTS_MIN else 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +73,13 @@ class Reading:
     threshold: float
     message: str
     help: str
+
+
+class Processes(Protocol):
+    """Where processes tell that they live."""
+
+    def put(self, process: str, role: str) -> None: ...  # noqa: D102
+    def take_watch(self, process: str, seconds: float) -> bool: ...  # noqa: D102
 
 
 class Episodes(Protocol):
@@ -90,17 +114,18 @@ def readings(
                 f"mend its address, then: tidings resume --channel {channel.name}",
             )
         )
-    for name, (ids, cards) in facts.indexed.items():
+    for name, keys in facts.gaps.items():
         found.append(
             Reading(
                 "index divergence",
                 name,
-                abs(ids - cards),
+                len(keys),
                 limits.index_divergence,
-                f"{name}: the id index lists {ids} articles, the shelf holds {cards}",
-                "tidings db rebuild shelf",
+                f"{name}: the id index and the shelf differ for minutes in {len(keys)}: {', '.join(sorted(keys)[:5])}",
+                "is a worker running, which tidies? else: tidings db rebuild shelf",
             )
         )
+    found += _absences(status, facts, limits)
     found += [_of_follower(each, limits) for each in status.followers]
     if facts.disk_free_share is not None:
         used = 1 - facts.disk_free_share
@@ -125,6 +150,32 @@ def readings(
         )
     )
     return found
+
+
+def _absences(status: StatusView, facts: Facts, limits: Thresholds) -> list[Reading]:
+    """Ask when a worker and a poller were last seen."""
+    has_sources = any(view.sources for view in status.pipelines.values())
+    waiting = sum(view.intake.unmerged + view.due for view in status.pipelines.values())
+    return [
+        Reading(
+            f"no {what}",
+            what,
+            _absent_seconds(status, role, facts.watched_seconds) if is_needed else 0.0,
+            limits.absent_seconds,
+            f"no {what} has been seen for more than {limits.absent_seconds:g} s{told}",
+            f"tidings run --role {role}",
+        )
+        for what, role, is_needed, told in (
+            ("worker", "work", bool(status.pipelines), f"; {waiting:,} findings and items wait"),
+            ("poller", "discover", has_sources, "; no source is asked"),
+        )
+    ]
+
+
+def _absent_seconds(status: StatusView, role: str, watched_seconds: float) -> float:
+    seen = [each.seen_at for each in status.processes if each.role in ("all", role)]
+    absent = (status.at - max(seen)) / 1000 if seen else float("inf")
+    return min(absent, watched_seconds)
 
 
 def _of_follower(view: FollowerView, limits: Thresholds) -> Reading:
@@ -235,6 +286,9 @@ class AlertLoop:
         thresholds: Thresholds,
         notifiers: Sequence[Notifier] = (),
         metrics: Metrics | None = None,
+        processes: Processes | None = None,
+        owner: str = "",
+        role: str = "all",
         check_seconds: float = CHECK_SECONDS,
     ) -> None:
         self._executor = executor
@@ -247,19 +301,43 @@ class AlertLoop:
         self._notifiers = notifiers
         self._metrics = metrics
         self._check_seconds = check_seconds
+        self._processes = processes
+        self._owner = owner
+        self._role = role
         self._seldom = Seldom()
         self._requests = (0.0, 0.0)
+        self._minute = (0, 0.0, 0.0)
+        self._gaps: dict[tuple[str, str], int] = {}
+        self._watching_since: int | None = None
 
     async def run(self, stop: asyncio.Event) -> None:
         """Watch until `stop` is set."""
         while not stop.is_set():
             try:
-                await self.check()
+                await self.beat()
+            except StoreReadOnly as error:
+                # A process that may only read serves and says nothing of itself; others watch.
+                event("not watching", error=str(error))
+                return
             except StoreUnavailable as error:
                 self._seldom.event("store unavailable", error=str(error))
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(self._check_seconds):
                     await stop.wait()
+
+    async def beat(self) -> None:
+        """Tell that this process lives and what its server did; watch over all where no other process does."""
+        now = await self._executor.read(self._now_ms)
+        if self._metrics is not None:
+            await self._executor.write(self._store.put_samples, self._request_points(now))
+        if self._processes is None:
+            await self.check()
+            return
+        await self._executor.write(self._processes.put, self._owner, self._role)
+        if await self._executor.write(self._processes.take_watch, self._owner, WATCH_SECONDS):
+            await self.check()
+        else:
+            self._watching_since = None
 
     async def check(self) -> None:
         """Ask every rule once; open, update and end episodes; tell people of new ones."""
@@ -269,7 +347,11 @@ class AlertLoop:
         now = await self._executor.read(self._now_ms)
         if self._metrics is not None:
             self._metrics.observe_status(status)
-        found = readings(status, channels, facts, self._thresholds, self._error_share())
+        if self._watching_since is None:
+            self._watching_since = now
+        watched = (now - self._watching_since) / 1000
+        facts = replace(facts, gaps=self._lasting(facts.gaps, now), watched_seconds=watched)
+        found = readings(status, channels, facts, self._thresholds, facts.error_share)
         await self._executor.write(self._update, found)
         await self._executor.write(self._store.put_samples, _samples(status, now))
         await self._tell()
@@ -308,10 +390,22 @@ class AlertLoop:
                 await self._executor.write(self._store.give_telling_back, firing.id)
                 return
 
-    def _error_share(self) -> float:
-        """Return the share of requests since the last check that failed."""
-        if self._metrics is None:
-            return 0.0
+    def _lasting(self, gaps: Mapping[str, frozenset[str]], now: int) -> dict[str, frozenset[str]]:
+        """Return the keys that have differed for longer than tidying takes.
+
+        At its cap the index forgets an article with each new one, and the shelf holds it until the next tidying: some
+        key nearly always differs, and none for long.
+        """
+        seen = [(name, key) for name, keys in gaps.items() for key in sorted(keys)[:GAPS_MAX]]
+        self._gaps = {each: self._gaps.get(each, now) for each in seen}
+        return {
+            name: frozenset(k for (n, k), since in self._gaps.items() if n == name and now - since >= GAP_MS)
+            for name in gaps
+        }
+
+    def _request_points(self, now: int) -> list[tuple[str, int, float]]:
+        """Return how many requests this process answered in this minute so far, and how many of them failed."""
+        assert self._metrics is not None
         total = failed = 0.0
         for family in self._metrics.requests.collect():
             for sample in family.samples:
@@ -320,8 +414,11 @@ class AlertLoop:
                     failed += sample.value if sample.labels.get("status", "").startswith("5") else 0.0
         before_total, before_failed = self._requests
         self._requests = (total, failed)
-        recent = total - before_total
-        return (failed - before_failed) / recent if recent >= 20 else 0.0
+        at = now - now % (SAMPLE_SECONDS * 1000)
+        minute, requests, errors = self._minute if self._minute[0] == at else (at, 0.0, 0.0)
+        self._minute = minute, requests + total - before_total, errors + failed - before_failed
+        counted = (("api_requests", self._minute[1]), ("api_errors", self._minute[2]))
+        return [(f"{series}:all:{self._owner}", at, value) for series, value in counted if self._minute[1]]
 
 
 def _samples(status: StatusView, now: int) -> list[tuple[str, int, float]]:

@@ -67,10 +67,10 @@ def test_at_its_threshold_a_rule_is_still_silent(fields: dict[str, object]) -> N
 
 def test_a_paused_channel_a_diverging_index_and_a_full_disk_fire() -> None:
     channel = ChannelView(name="news", kind="discord", paused=True, reason="webhook deleted", waiting=3)
-    facts = Facts(indexed={"p": (500, 497)}, disk_free_share=0.03)
+    facts = Facts(gaps={"p": frozenset({"article:500", "article:497"})}, disk_free_share=0.03)
 
     fired = {reading.name: reading.message for reading in asked(channels=(channel,), facts=facts)}
 
     assert set(fired) == {"channel paused", "index divergence", "disk nearly full"}
     assert "webhook deleted" in fired["channel paused"]
-    assert "500" in fired["index divergence"]
+    assert "article:497, article:500" in fired["index divergence"]

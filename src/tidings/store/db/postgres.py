@@ -15,7 +15,7 @@ from typing import Any, Literal, TypeVar
 import psycopg
 from psycopg import sql as composing
 
-from tidings.model.errors import Misconfigured, StoreUnavailable
+from tidings.model.errors import Misconfigured, StoreReadOnly, StoreUnavailable
 from tidings.store.db import statements
 from tidings.store.db.arrays import SQL_TYPES, array
 from tidings.store.db.bound_connection import BoundConnection
@@ -349,7 +349,7 @@ def translated() -> Iterator[None]:
     except psycopg.errors.QueryCanceled as error:
         raise StoreUnavailable(f"PostgreSQL gave up waiting: {reason(error)}") from error
     except (psycopg.errors.InsufficientPrivilege, psycopg.errors.ReadOnlySqlTransaction) as error:
-        raise StoreUnavailable(f"this user of PostgreSQL may not write here: {reason(error)}") from error
+        raise StoreReadOnly(f"this user of PostgreSQL may not write here: {reason(error)}") from error
     except (psycopg.DataError, psycopg.IntegrityError, psycopg.ProgrammingError):
         raise  # what was to be written is at fault, not the database
     except psycopg.Error as error:

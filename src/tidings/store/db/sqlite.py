@@ -15,7 +15,7 @@ from typing import Any, Literal, TypeVar
 import apsw
 
 from tidings.model.clock import Clock, SystemClock
-from tidings.model.errors import Misconfigured, StoreUnavailable
+from tidings.model.errors import Misconfigured, StoreReadOnly, StoreUnavailable
 from tidings.store.db import statements
 from tidings.store.db.database import PATIENCE_SECONDS, Durability, Given, Row, Tx
 from tidings.store.db.lock_wait import LockWait
@@ -316,7 +316,7 @@ def translated(path: str) -> Iterator[None]:
             f"the disk that holds {_name(path)} is full; free some space and tidings goes on"
         ) from error
     except apsw.ReadOnlyError as error:
-        raise StoreUnavailable(f"{_name(path)} is read-only; make it and its folder writable for this user") from error
+        raise StoreReadOnly(f"{_name(path)} is read-only; make it and its folder writable for this user") from error
     except apsw.CantOpenError as error:
         raise StoreUnavailable(
             f"{_name(path)} cannot be opened; does its folder exist, and may this user write there?"

@@ -25,6 +25,7 @@ from tidings.store.followers import FollowerNotes
 from tidings.store.limits import BudgetStore, LimiterStore
 from tidings.store.log import IntakeLog
 from tidings.store.pauses import PauseStore
+from tidings.store.processes import ProcessNotes
 from tidings.store.sources import ScheduleRow, ScheduleStore
 
 HOUR_MS = 3_600_000
@@ -39,6 +40,9 @@ LANE_NAMES = {PURE: "process"}
 
 WAITING = frozenset({"open", "parked"})
 """The standings of what has a way to go, now or later."""
+
+SUMMED = ("settled:", "published:", "api_requests:", "api_errors:")
+"""What every process counts for itself."""
 
 
 class ItemCount(NamedTuple):
@@ -124,6 +128,7 @@ class StatusReader:
         self._rates = LimiterStore(database)
         self._pauses = PauseStore(database)
         self._followers = FollowerNotes(database)
+        self._processes = ProcessNotes(database)
         self._schedules = schedules
         self._channels = channels
         self._limiters = limiters
@@ -145,7 +150,7 @@ class StatusReader:
             )
             for name, log in logs.items()
         }
-        return StatusView(views, self.alerts(), now, sorted(paused), self._followers.all())
+        return StatusView(views, self.alerts(), now, sorted(paused), self._followers.all(), self._processes.all())
 
     def _counts(self) -> tuple[list[ItemCount], dict[str, IntakeView]]:
         """Count items by state, and each pipeline's log; where that is slow, what was counted holds for a while."""
@@ -287,9 +292,9 @@ class StatusReader:
             return tx.rows(AlertView, "recent_alerts" if all_of_them else "firing_alerts")
 
     def points(self, series: str, *, since_ms: int) -> list[Point]:
-        """Return a series of low-resolution history; what workers count each for themselves is added up."""
+        """Return a series of low-resolution history; what processes count each for themselves is added up."""
         with self._database.reading() as tx:
-            if series.startswith(("settled:", "published:")):
+            if series.startswith(SUMMED):
                 prefixes = {"prefix": f"{series}:", "prefix_end": f"{series};"}
                 points = tx.rows(Point, "counted_since", **prefixes, since=since_ms)
             elif series.startswith("found:"):

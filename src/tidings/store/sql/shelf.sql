@@ -77,6 +77,9 @@ SELECT key, value, version, revision, sort, written_at, id FROM shelf
 WHERE pipeline = :pipeline AND key >= :prefix AND key < :prefix_end AND (expires_at IS NULL OR expires_at > tidings_now())
 ORDER BY key LIMIT :limit;
 
+-- name: shelf_keys
+SELECT key FROM shelf WHERE pipeline = :pipeline AND collection = :collection;
+
 -- name: shelf_count
 SELECT count(*) AS cards FROM shelf WHERE pipeline = :pipeline AND collection = :collection;
 

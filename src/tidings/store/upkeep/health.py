@@ -16,6 +16,8 @@ from tidings.watch.alerts import Facts
 
 FREE_BYTES_MIN = 1 << 20
 """With less than this, SQLite's log cannot grow by the pages of one batch."""
+REQUESTS_MS = 300_000
+"""Over how long the share of failed requests is taken."""
 REMEMBER_SECONDS = 1.0
 """How long a refused write counts for the next question: a probe must not write at every request."""
 
@@ -52,8 +54,8 @@ class DatabaseHealth:
 
     def facts(self) -> Facts:
         """Gather what the alert rules ask beyond the status."""
-        sizes = {
-            name: self._store.shelf.index_sizes(name, pipeline)
+        gaps = {
+            name: self._store.shelf.index_gap(name, pipeline)
             for name, pipeline in self._pipelines.items()
             if pipeline.id_index is not None
         }
@@ -61,7 +63,12 @@ class DatabaseHealth:
         if self._file is not None:
             usage = shutil.disk_usage(self._file.resolve().parent)
             free = usage.free / usage.total
-        return Facts(indexed=sizes, disk_free_share=free)
+        since = self._store.now_ms() - REQUESTS_MS
+        requests, failed = (self._counted(f"api_{what}:all", since) for what in ("requests", "errors"))
+        return Facts(gaps=gaps, disk_free_share=free, requests=requests, failed=failed)
+
+    def _counted(self, series: str, since_ms: int) -> int:
+        return round(sum(point.value for point in self._store.status_views.points(series, since_ms=since_ms)))
 
     def _unwritable(self) -> str | None:
         """Say why nothing can be written. After a refused write only a write that succeeds shows that all is well."""
