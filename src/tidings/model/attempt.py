@@ -49,6 +49,8 @@ class Attempt:
     state: str = ""
     body: Any = None
     links: tuple[Link, ...] | None = None
+    linked_at: int = -1
+    """Which of the steps stated them."""
     children: tuple[Finding, ...] = ()
     steps: list[Step] = field(default_factory=list)
     due_at: int | None = None
@@ -127,7 +129,7 @@ def take(attempt: Attempt, transition: Transition, outcome: Advance, seconds: fl
     if outcome.body is not None:
         attempt.body = work.body = outcome.body
     if outcome.links is not None:
-        attempt.links = outcome.links
+        attempt.links, attempt.linked_at = outcome.links, len(attempt.steps)
     if outcome.children:
         attempt.children += outcome.children
     attempt.due_at = outcome.due_at
@@ -336,6 +338,7 @@ def _settlement(attempt: Attempt, standing: Standing, how: str) -> Settlement:
         presents=attempt.accepts or attempt.presents,
         shown=attempt.shown,
         links=attempt.links,
+        linked_at=attempt.linked_at,
         children=attempt.children,
         steps=attempt.steps,
     )

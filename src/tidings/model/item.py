@@ -25,6 +25,12 @@ HIGH, NORMAL, LOW = 0, 1, 2
 AWAITS = "awaits"
 """The relation of an item to one that it needs and that is not accepted yet. When that one is accepted, the item begins
 again."""
+PLACED = "placed"
+"""The relation of an item to the parent its card names, where that is not the one the item names itself."""
+MISPLACED = "misplaced"
+"""The relation of an item to the parent it has by now, where its card names another: it begins again soon."""
+NOT_HERE_YET = "is not here yet"
+"""What the life line says of a parent that an item names and that was never accepted."""
 TOP = ""
 """What an item at the top of a thread names as its parent: it stands below nothing, whatever other items state."""
 PRIORITIES = (HIGH, NORMAL, LOW)
@@ -266,6 +272,17 @@ def split_ref(name: str) -> tuple[str, str]:
     """Undo `ref`; keys may contain colons, kinds may not."""
     kind, _, key = name.partition(":")
     return kind, key
+
+
+def above(name: str, relation: str) -> str:
+    """Name whatever stands above an item by all that is stated; a prefetch may ask for it."""
+    return f"{name}\x1f{relation}"
+
+
+def split_above(name: str) -> tuple[str, str]:
+    """Undo `above`; the relation is empty where an item itself is named."""
+    item, _, relation = name.partition("\x1f")
+    return item, relation
 
 
 def fingerprint(*fields: Any) -> str:

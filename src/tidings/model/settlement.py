@@ -44,6 +44,8 @@ class Settlement(msgspec.Struct):
     """Card and document are replaced by `shown`; None there withdraws them."""
     shown: Shown | None = None
     links: tuple[Link, ...] | None = None
+    linked_at: int = -1
+    """Which of the steps stated them."""
     children: tuple[Finding, ...] = ()
     steps: Sequence[Step] = ()
     """The first begins in `state_before`, each other one where the one before it ended."""
@@ -126,6 +128,8 @@ class Settled:
     """Items that are new to the workers by this: born, or begun again."""
     merged: Merged = Merged()
     """What became of the reserved stretch of the log, where there was one."""
+    misplaced: int = 0
+    """Items whose cards name another parent than the links do by now; they begin again at once."""
     must_wait: bool = False
     """An earlier stretch of the log is not written yet: nothing was written, and the same may be tried again."""
 

@@ -16,7 +16,7 @@ from tidings.model.item import Reserved
 from tidings.model.settlement import Settled, Settlement
 from tidings.process.tally import tell_merged
 from tidings.process.waker import Waker
-from tidings.watch.logs import Seldom, event
+from tidings.watch.logs import Seldom, event, log
 
 BATCH = 100
 TURN_SECONDS = 0.002
@@ -132,9 +132,11 @@ class Settler:
             if settled.stale:
                 event("run in vain", items=len(settled.stale))
         self._report(batch, settled.stale)
+        if log.isEnabledFor(logging.DEBUG):
+            _tell_steps([settlement for settlement in batch if settlement.id in settled.done])
         if settled.merged.read:
             tell_merged(batch[0].pipeline if batch else "", settled.merged)
-        if settled.born or settled.merged.read > len(settled.done):
+        if settled.born or settled.misplaced or settled.merged.read > len(settled.done):
             self._waker.wake_all()
         for lane in dict.fromkeys(s.lane for s in batch if s.lane is not None and s.delay_ms == 0):
             self._waker.wake(lane)
@@ -152,6 +154,23 @@ class Settler:
         except StoreUnavailable:
             pass  # the next try fails as well, and is followed by another
         return batch
+
+
+def _tell_steps(batch: list[Settlement]) -> None:
+    """Log every step of every item: for debugging, since that is a line for each of them."""
+    for s in batch:
+        for step in s.steps:
+            event(
+                "step taken",
+                level=logging.DEBUG,
+                pipeline=s.pipeline,
+                item=f"{s.kind}:{s.key}",
+                transition=step.transition,
+                state=step.to_state,
+                note=step.note,
+                refusal=step.refusal,
+                error=s.error,
+            )
 
 
 def _unwritable(settlement: Settlement, error: Exception) -> Settlement:

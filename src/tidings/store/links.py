@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from tidings.model.contracts import ThreadNode
 from tidings.model.errors import BadInput
-from tidings.model.item import TOP, Link
+from tidings.model.item import AWAITS, MISPLACED, PLACED, TOP, Link, ref, split_ref
 from tidings.store.db.database import Database, Tx
 
 BY_TOP, BY_PARENT, BY_CHILD = -1, 0, 1
@@ -23,6 +23,36 @@ class LinkRow(NamedTuple):
     said_by: int
     parent: str
     position: int | None
+
+
+class StatedPlace(NamedTuple):
+    """One word on where a child stands."""
+
+    relation: str
+    child: str
+    parent: str
+
+
+class Standpoint(NamedTuple):
+    """Where a child stands by all that is stated, where its card shows it, and where it says itself that it stands."""
+
+    child: str
+    parent: str | None
+    placed: str | None
+    own: str | None
+
+    @property
+    def is_misplaced(self) -> bool:
+        """Tell whether the card names another parent than the links; what states no place has none to be wrong."""
+        return self.own is not None and self.parent != TOP and (self.parent or self.own) != (self.placed or self.own)
+
+
+class NamedParent(NamedTuple):
+    """A child, and the kind and key of the parent it names."""
+
+    child: str
+    kind: str
+    key: str
 
 
 class ThreadRow(NamedTuple):
@@ -60,16 +90,49 @@ def add_links(tx: Tx, stated: Sequence[tuple[str, str, tuple[Link, ...]]]) -> No
     tx.put("insert_links", [row for pipeline, name, links in stated for row in _rows(pipeline, name, links)])
 
 
-def replace_links(tx: Tx, stated: Sequence[tuple[str, str, tuple[Link, ...] | None, bool]]) -> None:
-    """Replace what items state; rows are (pipeline, ref, links, whether it may have stated something before)."""
-    drop_links(tx, [(pipeline, name) for pipeline, name, _, had in stated if had])
+def replace_links(tx: Tx, stated: Sequence[tuple[str, str, tuple[Link, ...] | None, bool]]) -> list[StatedPlace]:
+    """Replace what items state; rows are (pipeline, ref, links, whether it may have stated something before).
+
+    Return what they had stated of those below them.
+    """
+    dropped = drop_links(tx, [(pipeline, name) for pipeline, name, _, had in stated if had])
     tx.put("put_links", [row for pipeline, name, links, _ in stated for row in _rows(pipeline, name, links or ())])
+    return dropped
 
 
-def drop_links(tx: Tx, names: Sequence[tuple[str, str]]) -> None:
-    """Forget what items, by pipeline and ref, have stated."""
+def drop_links(tx: Tx, names: Sequence[tuple[str, str]]) -> list[StatedPlace]:
+    """Forget what items, by pipeline and ref, have stated; return what it was of those below them."""
     tx.put("drop_links_of_child", names)
-    tx.put("drop_links_of_parent", names)
+    return tx.returning(StatedPlace, "drop_links_of_parent", names)
+
+
+def missing_parents(tx: Tx, pipeline: str, links: Sequence[tuple[str, str]]) -> dict[str, str]:
+    """Return the children, with the parents they name, whose parent is not here; pairs are (child, parent)."""
+    named = [NamedParent(child, *split_ref(parent)) for child, parent in links]
+    found = tx.returning(NamedParent, "missing_parents", named, pipeline=pipeline) if named else []
+    return {each.child: ref(each.kind, each.key) for each in found}
+
+
+def mark_misplaced(tx: Tx, pipeline: str, links: Iterable[Link], dropped: Iterable[StatedPlace]) -> int:
+    """Mark the children whose cards name another parent than all that is stated now; return how many.
+
+    To be called last in a transaction, behind the lock of its first card: of two transactions that state different
+    parents of one child, the later one sees what the earlier has written. It must lock no item any more, so that the
+    children are begun again by another transaction.
+    """
+    kept = {(link.relation, link.child, link.parent) for link in links if link.relation not in _NOTED}
+    stated = [StatedPlace(*each) for each in kept if each[2] != TOP]
+    doubtful = set(tx.returning(StatedPlace, "doubtful_places", stated, pipeline=pipeline)) if stated else set()
+    doubtful |= {each for each in dropped if tuple(each) not in kept}
+    children = sorted({(each.relation, each.child) for each in doubtful})
+    found = tx.returning(Standpoint, "standpoints", children, pipeline=pipeline) if children else []
+    wrong = {each.child: each.parent or each.own or "" for each in found if each.is_misplaced}
+    tx.put("put_links", [LinkRow(pipeline, MISPLACED, child, BY_CHILD, wrong[child], None) for child in sorted(wrong)])
+    return len(wrong)
+
+
+_NOTED = frozenset({AWAITS, PLACED, MISPLACED})
+"""Relations that no thread is made of."""
 
 
 def _rows(pipeline: str, name: str, links: Sequence[Link]) -> list[LinkRow]:
@@ -119,6 +182,12 @@ class LinkStore:
         with self._database.reading() as tx:
             rows = tx.rows(ChildRow, "children", pipeline=pipeline, relation=relation, parent=parent, limit=limit)
         return [row.child for row in rows]
+
+    def missing_parents(self, pipeline: str, child: str) -> list[str]:
+        """Return what an item stands below and what is not here."""
+        with self._database.reading() as tx:
+            parents = [row.parent for row in tx.rows(ParentRow, "named_parents", pipeline=pipeline, child=child)]
+            return list(missing_parents(tx, pipeline, [(child, parent) for parent in parents[:1]]).values())
 
     def relatives(self, pipeline: str, name: str) -> list[Relative]:
         """Return every relation an item takes part in."""

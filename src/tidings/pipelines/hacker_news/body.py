@@ -55,9 +55,21 @@ class ItemBody(Given, frozen=True, gc=False, omit_defaults=True, kw_only=True):
     arrival: Arrival | None = None
     misplaced: str | None = None
     """Why this item, which readers saw, can stand nowhere: it is withdrawn, and fails."""
+    placed_below: int | None = None
+    """The parent or poll that names this item as its own, where the item names another."""
     indexed_at: int | None = None
     retry_count: int = 0
     last_failure_at: int | None = None
     error: str | None = None
     stack: str | None = None
     retry_attempt_at: int | None = None
+
+    @property
+    def shown_parent(self) -> int | None:
+        """The parent readers are told."""
+        return self.placed_below or self.parent if self.type == "comment" else self.parent
+
+    @property
+    def shown_poll(self) -> int | None:
+        """The poll readers are told."""
+        return self.placed_below or self.poll if self.type == "pollopt" else self.poll

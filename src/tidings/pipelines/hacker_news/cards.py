@@ -81,8 +81,8 @@ def present(key: str, body: ItemBody) -> Presentation | None:
         score=body.score,
         descendants=body.descendants,
         kids=body.kids or (),
-        parent=body.parent,
-        poll=body.poll,
+        parent=body.shown_parent,
+        poll=body.shown_poll,
         parts=body.parts or (),
         topic=topic,
         dead=bool(body.dead),
@@ -100,8 +100,8 @@ def _place(body: ItemBody) -> ItemCard:
         time=body.time,
         published_at=None if body.time is None else moment(body.time),
         kids=body.kids or (),
-        parent=body.parent,
-        poll=body.poll,
+        parent=body.shown_parent,
+        poll=body.shown_poll,
         parts=body.parts or (),
         dead=bool(body.dead),
         deleted=True,
@@ -121,10 +121,10 @@ def _sort(body: ItemBody) -> int:
 
 def _document(body: ItemBody, title: str, site: str | None, topic: str | None) -> Document:
     attributes: dict[str, Attribute] = {"replies": len(body.kids) if body.kids else 0}
-    if body.parent is not None:
-        attributes["parent"] = body.parent
-    if body.poll is not None:
-        attributes["poll"] = body.poll
+    if (parent := body.shown_parent) is not None:
+        attributes["parent"] = parent
+    if (poll := body.shown_poll) is not None:
+        attributes["poll"] = poll
     if body.descendants is not None:
         attributes["comments"] = body.descendants
     if site:

@@ -89,6 +89,7 @@ def _notes(known: ItemBody, new: ItemBody) -> dict[str, Any]:
         "last_updated": new.last_updated,
         "arrival": None,
         "misplaced": None,
+        "placed_below": None,
         "indexed_at": None,
         "retry_count": new.retry_count,
         "last_failure_at": new.last_failure_at,

@@ -9,7 +9,7 @@ import msgspec
 from msgspec.structs import replace
 
 from tidings.model.errors import Permanent
-from tidings.model.item import AWAITS, TOP, Link, ref
+from tidings.model.item import AWAITS, PLACED, TOP, Link, above, ref
 from tidings.model.outcome import Advance
 from tidings.model.publication import Presentation, told_failed
 from tidings.model.urls import browser_address, is_web_address
@@ -73,10 +73,20 @@ def deduplicate(work: Work) -> Advance:
 
 
 def named_above(work: Work) -> Iterable[str]:
-    """Name the items whose knowledge `resolve_hierarchy` wants: what is named as standing above, where it is newer."""
+    """Name the items whose knowledge `resolve_hierarchy` wants: what is named as standing above, where it is newer.
+
+    An item that was here before also asks who names it as a kid. A new one need not: if it names another parent, the
+    settle notices that, and it begins again.
+    """
+    body: ItemBody = work.body
     accepted: ItemBody | None = work.accepted
-    named = _newer(work.body) if accepted is None else [*_newer(work.body), *_newer(accepted)]
-    return [ref(KIND, str(each)) for each in dict.fromkeys(named)] if named else ()
+    named = _newer(body) if accepted is None else [*_newer(body), *_newer(accepted)]
+    is_known = accepted is not None or body.indexed_at is not None or work.revision > 1 or body.retry_count > 0
+    if not named and not is_known:
+        return ()
+    relation, stated = _above(body)
+    claims = [above(ref(KIND, work.key), relation)] if is_known and stated is not None else []
+    return [*(ref(KIND, str(each)) for each in dict.fromkeys(named)), *claims]
 
 
 def resolve_hierarchy(work: Work) -> Advance:
@@ -100,13 +110,17 @@ def resolve_hierarchy(work: Work) -> Advance:
     own = ref(KIND, work.key)
     links: list[Link] = []
     notes: list[str] = []
-    relation, above = _above(body)
-    if above is not None:
-        name = ref(KIND, str(above))
-        if above > body.id and name not in work.related:
+    relation, stated = _above(body)
+    placed: int | None = None
+    if stated is not None:
+        name = ref(KIND, str(stated))
+        placed = _claimed(work, relation, stated)
+        if stated > body.id and name not in work.related:
             relation = AWAITS
-            notes.append(f"{above}, which is newer, is not here yet")
         links.append(Link(own, name, relation))
+        if placed is not None:
+            links.append(Link(own, ref(KIND, str(placed)), PLACED))
+            notes.append(f"stands below {placed}, which names it; it names {stated} itself")
     elif body.type in ROOTS:
         links.append(Link(own, TOP, REPLY))
         if body.type == "poll":
@@ -120,11 +134,11 @@ def resolve_hierarchy(work: Work) -> Advance:
     # What stands at the top has no parent, whatever a copy says; only an option has a poll.
     parent = None if body.type in ROOTS else body.parent
     poll = body.poll if body.type == "pollopt" else None
-    is_as_given = kids is body.kids and parts is body.parts and body.misplaced is None
+    is_as_given = kids is body.kids and parts is body.parts and body.misplaced is None and body.placed_below == placed
     if is_as_given and parent == body.parent and poll == body.poll:
         return Advance(links=tuple(links), note="; ".join(notes) or None)
-    placed = replace(body, misplaced=None, kids=kids, parts=parts, parent=parent, poll=poll)
-    return Advance(placed, links=tuple(links), note="; ".join(notes) or None)
+    whole = replace(body, misplaced=None, placed_below=placed, kids=kids, parts=parts, parent=parent, poll=poll)
+    return Advance(whole, links=tuple(links), note="; ".join(notes) or None)
 
 
 def index(work: Work) -> Advance:
@@ -198,6 +212,12 @@ def _above(item: ItemBody) -> tuple[str, int | None]:
     return OPTION, item.poll if item.type == "pollopt" else None
 
 
+def _claimed(work: Work, relation: str, stated: int) -> int | None:
+    """Return what names this item as its own, where that is not what the item names."""
+    found: ItemBody | None = work.related.get(above(ref(KIND, work.key), relation))
+    return None if found is None or found.id == stated else found.id
+
+
 def _newer(item: ItemBody) -> list[int]:
     """Return what an item names that is newer than itself, whatever its type: another copy may decide that."""
     return [each for each in (item.parent, item.poll) if each is not None and each > item.id]
@@ -205,19 +225,19 @@ def _newer(item: ItemBody) -> list[int]:
 
 def _refusal(item: ItemBody, related: Mapping[str, ItemBody]) -> str | None:
     """Say why an item cannot stand below what it names, if that is newer and known."""
-    relation, above = _above(item)
-    found = related.get(ref(KIND, str(above))) if above is not None and above > item.id else None
+    relation, stated = _above(item)
+    found = related.get(ref(KIND, str(stated))) if stated is not None and stated > item.id else None
     field, tops = ("parent", ROOTS) if relation == REPLY else ("poll", POLL)
     if found is None or found.type in tops:
         return None
-    return f"{field}: {above} is a {found.type} newer than {item.id}, which cannot belong to it"
+    return f"{field}: {stated} is a {found.type} newer than {item.id}, which cannot belong to it"
 
 
 def _fit(body: ItemBody, named: tuple[int, ...], tops: AbstractSet[str], notes: list[str]) -> tuple[int, ...] | None:
     """Return the ids that may stand below this item, once each, in order; note the others."""
     is_root = body.type in tops
-    above = _above(body)[1]
-    fit = {kid: None for kid in named if (kid > body.id and kid != above) or (is_root and 0 < kid != body.id)}
+    stated = _above(body)[1]
+    fit = {kid: None for kid in named if (kid > body.id and kid != stated) or (is_root and 0 < kid != body.id)}
     if len(fit) == len(named):
         return named
     unfit = [str(kid) for kid in named if kid not in fit]

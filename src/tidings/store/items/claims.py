@@ -5,13 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from tidings.model.item import PRIORITIES, Item, JournalRow, Lease, split_ref
+from tidings.model.item import PRIORITIES, TOP, Item, JournalRow, Lease, split_above, split_ref
 from tidings.model.pipeline import Pipeline
 from tidings.model.settlement import Settled, Settlement, Swept
 from tidings.store.db.database import Database, Tx
 from tidings.store.items import journal
+from tidings.store.items.restarts import place_again
 from tidings.store.items.settle import ItemId, settle
 from tidings.store.items.sweeps import LOST_LEASES_MAX, sweep
+from tidings.store.links import ParentRow
 
 OLDEST_SHARE = 0.2
 LeaseName = tuple[int, int]
@@ -132,7 +134,19 @@ class ItemStore:
 
     def settle(self, settlements: Sequence[Settlement]) -> Settled:
         """Close a batch: the guarded statement first, effects only for the ids it returned."""
-        return settle(self._database, self._pipelines, settlements)
+        settled = settle(self._database, self._pipelines, settlements)
+        if settled.misplaced:
+            # In a transaction of its own: items must not be locked behind the lock of a card. If we are killed before
+            # it, the next sweep begins them again.
+            self.place_again()
+        return settled
+
+    def place_again(self, limit: int = 500) -> int:
+        """Begin items again whose card names a wrong parent."""
+        placed = place_again(self._database, self._pipelines, limit)
+        if placed:
+            self._on_work()
+        return placed
 
     def were_settled(self, leases: Sequence[LeaseName]) -> set[int]:
         """Tell which leases a journal row closed: read back after a COMMIT whose reply was lost."""
@@ -142,6 +156,8 @@ class ItemStore:
     def sweep(self, limit: int = 500) -> Swept:
         """Return expired leases to the queue, by the token seen; the third loss makes a dead letter."""
         swept = sweep(self._database, self._pipelines, limit)
+        if limit:
+            self.place_again(limit)
         if swept.expired:
             self._on_work()
         return swept
@@ -205,13 +221,23 @@ def _claim_by_priority(tx: Tx, values: dict[str, Any], limit: int, share: int) -
 
 def accepted_bodies(tx: Tx, pipeline: str, refs: Sequence[str]) -> dict[str, bytes]:
     """Return the accepted bodies of items by ref."""
-    found: dict[tuple[int, int], str] = {}
+    found: dict[str, tuple[int, int]] = {}
     for name in refs:
-        kind, key = split_ref(name)
-        item = tx.row(Item, "find_item", pipeline=pipeline, kind=kind, key=key)
+        item = _named_item(tx, pipeline, name)
         if item is not None and item.accepted_revision is not None:
-            found[item.id, item.accepted_revision] = name
-    return {found[revision]: body for revision, body in read_bodies(tx, list(found)).items()}
+            found[name] = (item.id, item.accepted_revision)
+    bodies = read_bodies(tx, list(dict.fromkeys(found.values())))
+    return {name: bodies[revision] for name, revision in found.items() if revision in bodies}
+
+
+def _named_item(tx: Tx, pipeline: str, name: str) -> Item | None:
+    """Return the item of a ref, or the one that stands above it."""
+    item, relation = split_above(name)
+    if relation:
+        above = tx.rows(ParentRow, "parents", pipeline=pipeline, relation=relation, child=item)
+        item = above[0].parent if above else TOP
+    kind, key = split_ref(item)
+    return tx.row(Item, "find_item", pipeline=pipeline, kind=kind, key=key)
 
 
 def read_bodies(tx: Tx, revisions: Sequence[tuple[int, int]]) -> dict[tuple[int, int], bytes]:

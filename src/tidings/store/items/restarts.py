@@ -134,7 +134,7 @@ def lock_awaits(
     """Keep transactions that await items apart from those that accept them; before any row is locked."""
     waits = {s.pipeline for s in settlements if _awaits(s)}
     accepts = {s.pipeline for s in settlements if s.accepts}
-    for pipeline in sorted(waits | {name for name in accepts if _looks_around(pipelines, name)}):
+    for pipeline in sorted(waits | {name for name in accepts if looks_around(pipelines, name)}):
         database.lock(tx, f"awaits:{pipeline}", is_shared=pipeline not in waits)
 
 
@@ -142,7 +142,7 @@ def wake_awaiting(tx: Tx, pipelines: Mapping[str, Pipeline], settlements: Sequen
     """Begin items again that await one which is accepted by now; return how many."""
     pairs: dict[str, list[Awaiting]] = {}
     for pipeline in dict.fromkeys(s.pipeline for s in settlements if s.accepts):
-        if _looks_around(pipelines, pipeline) and tx.value("any_awaiting", pipeline=pipeline):
+        if looks_around(pipelines, pipeline) and tx.value("any_awaiting", pipeline=pipeline):
             refs = [(ref(s.kind, s.key),) for s in settlements if s.accepts and s.pipeline == pipeline]
             pairs.setdefault(pipeline, []).extend(tx.returning(Awaiting, "awaiting", refs, pipeline=pipeline))
     for s in settlements:
@@ -163,6 +163,21 @@ def _wake(tx: Tx, pipelines: Mapping[str, Pipeline], pipeline: str, awaiting: It
     return woken
 
 
+def place_again(database: Database, pipelines: Mapping[str, Pipeline], limit: int) -> int:
+    """Begin items again whose card names a wrong parent, as `mark_misplaced` found them; return how many."""
+    with database.transaction() as tx:
+        return sum(_place_again(tx, pipelines, name, limit) for name in pipelines if looks_around(pipelines, name))
+
+
+def _place_again(tx: Tx, pipelines: Mapping[str, Pipeline], pipeline: str, limit: int) -> int:
+    marked = tx.rows(Awaiting, "misplaced", pipeline=pipeline, limit=limit)
+    if not marked:
+        return 0
+    woken = _wake(tx, pipelines, pipeline, marked)
+    tx.put("drop_misplaced", [(each.child,) for each in marked], pipeline=pipeline)
+    return woken
+
+
 def _was_missed(tx: Tx, pipeline: str, awaiting: Awaiting) -> bool:
     """Tell whether an awaited item was accepted while the other was worked on.
 
@@ -178,7 +193,7 @@ def _awaits(settlement: Settlement) -> bool:
     return bool(settlement.links) and any(link.relation == AWAITS for link in settlement.links or ())
 
 
-def _looks_around(pipelines: Mapping[str, Pipeline], pipeline: str) -> bool:
+def looks_around(pipelines: Mapping[str, Pipeline], pipeline: str) -> bool:
     """Tell whether a pipeline's items ever ask for others: only such can await one."""
     declared = pipelines.get(pipeline)
     workflows = declared.workflows.values() if declared is not None else ()

@@ -6,13 +6,16 @@ same transaction: journal, body, links, card, children, restarts. Everything els
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping, Sequence
 from itertools import groupby
 from operator import attrgetter
 from typing import NamedTuple
 
+from msgspec.structs import replace
+
 from tidings.model.harmless import storable
-from tidings.model.item import ByHand, JournalKind, Reserved, ref
+from tidings.model.item import NOT_HERE_YET, PLACED, TOP, ByHand, JournalKind, Link, Reserved, ref
 from tidings.model.pipeline import Pipeline
 from tidings.model.publication import ANNOUNCES, DELIVERY
 from tidings.model.settlement import Merged, Settled, Settlement
@@ -21,12 +24,22 @@ from tidings.store.db.database import Database, Tx
 from tidings.store.items import journal
 from tidings.store.items.births import Arrival, NewBody, bear
 from tidings.store.items.journal import ERROR_CHARS_MAX
-from tidings.store.items.restarts import Ended, Held, begin_waiting, lock_awaits, wake_awaiting
-from tidings.store.links import BY_CHILD, LinkRow, add_links, replace_links
+from tidings.store.items.restarts import Ended, Held, begin_waiting, lock_awaits, looks_around, wake_awaiting
+from tidings.store.links import (
+    BY_CHILD,
+    LinkRow,
+    StatedPlace,
+    add_links,
+    mark_misplaced,
+    missing_parents,
+    replace_links,
+)
 from tidings.store.reservations import Stretch, finish, merge_abandoned, stretches
+from tidings.watch.logs import Seldom, event
 
 CAUSE_CHARS_MAX = 200
 _BY_PIPELINE = attrgetter("pipeline")
+_seldom = Seldom()
 
 
 class Close(NamedTuple):
@@ -98,14 +111,15 @@ def settle(database: Database, pipelines: Mapping[str, Pipeline], settlements: S
         lock_awaits(database, tx, pipelines, ordered)
         closed = _close(tx, ordered, stretch)
         settled = ordered if len(closed) == len(ordered) else [s for s in ordered if s.id in closed]
-        born = _write_effects(tx, pipelines, settled)
+        born, dropped = _write_effects(tx, pipelines, settled)
         born += begin_waiting(tx, pipelines, _ended(settled, closed))
         born += wake_awaiting(tx, pipelines, settled)
         merged = _finish(tx, pipelines, stretch, ordered, settled) if stretch is not None else Merged()
         _show(tx, pipelines, settled)
+        misplaced = _mark_misplaced(tx, pipelines, settled, dropped)
     done = frozenset(closed)
     stale = frozenset() if len(done) == len(settlements) else frozenset([s.id for s in settlements]) - done
-    return Settled(done, stale, born, merged)
+    return Settled(done, stale, born, merged, misplaced=misplaced)
 
 
 def _id_and_token(settlement: Settlement) -> tuple[int, int]:
@@ -150,10 +164,14 @@ def _ended(settled: list[Settlement], closed: Mapping[int, Held | None]) -> list
     return [Ended(s.pipeline, s.kind, s.state, s.standing, held) for s, held in pairs if held is not None]
 
 
-def _write_effects(tx: Tx, pipelines: Mapping[str, Pipeline], settled: list[Settlement]) -> int:
-    """Write what attempts leave besides their items' rows; return how many children were born."""
+def _write_effects(
+    tx: Tx, pipelines: Mapping[str, Pipeline], settled: list[Settlement]
+) -> tuple[int, list[StatedPlace]]:
+    """Write what attempts leave besides their items' rows; return how many children were born, and dropped links."""
     if not settled:
-        return 0
+        return 0, []
+    dropped: list[StatedPlace] = []
+    _note_missing_parents(tx, settled)
     journal.write(tx, [_entry(s) for s in settled])
     are_new = isinstance(settled[0].right, Reserved)
     bodies = [NewBody(s.id, s.revision, body) for s in settled if (body := _body(s)) is not None]
@@ -163,8 +181,47 @@ def _write_effects(tx: Tx, pipelines: Mapping[str, Pipeline], settled: list[Sett
         add_links(tx, [(s.pipeline, ref(s.kind, s.key), s.links) for s in settled if s.links])
     else:
         stated = [(s.pipeline, ref(s.kind, s.key), s.links, s.right.token > 1) for s in settled if s.links is not None]
-        replace_links(tx, stated)
-    return _bear_children(tx, pipelines, [s for s in settled if s.children])
+        dropped = replace_links(tx, stated)
+    return _bear_children(tx, pipelines, [s for s in settled if s.children]), dropped
+
+
+def _note_missing_parents(tx: Tx, settled: list[Settlement]) -> None:
+    """Note with the step that names a parent, and in the log, that it is not here; links join when it comes."""
+    stated = [s for s in settled if s.links and s.linked_at >= 0]
+    for pipeline, group in groupby(sorted(stated, key=_BY_PIPELINE), key=_BY_PIPELINE):
+        named = {ref(s.kind, s.key): s for s in group}
+        pairs = [
+            (link.child, link.parent)
+            for name, s in named.items()
+            for link in s.links or ()
+            if link.child == name and link.parent != TOP and link.relation != PLACED
+        ]
+        missing = missing_parents(tx, pipeline, pairs)
+        for name, parent in missing.items():
+            _note(named[name], f"{parent} {NOT_HERE_YET}")
+            event("parent missing", level=logging.DEBUG, pipeline=pipeline, item=name, parent=parent)
+        if missing:
+            name, parent = next(iter(missing.items()))
+            _seldom.event("parents missing", pipeline=pipeline, items=len(missing), first=f"{name} names {parent}")
+
+
+def _note(s: Settlement, words: str) -> None:
+    step = s.steps[s.linked_at]
+    if step.note is not None and words in step.note:
+        return  # noted by a try to settle that the store did not take
+    note = f"{words}; {step.note}" if step.note else words
+    s.steps = [*s.steps[: s.linked_at], replace(step, note=note), *s.steps[s.linked_at + 1 :]]
+
+
+def _mark_misplaced(
+    tx: Tx, pipelines: Mapping[str, Pipeline], settled: list[Settlement], dropped: list[StatedPlace]
+) -> int:
+    """Find the items whose cards name another parent than the links do now; only who looks around can mend that."""
+    stated: dict[str, list[Link]] = {}
+    for s in settled:
+        if s.links is not None and looks_around(pipelines, s.pipeline):
+            stated.setdefault(s.pipeline, []).extend(s.links)
+    return sum(mark_misplaced(tx, pipeline, links, dropped) for pipeline, links in stated.items())
 
 
 def _show(tx: Tx, pipelines: Mapping[str, Pipeline], settled: list[Settlement]) -> None:

@@ -10,7 +10,7 @@ from typing import NamedTuple
 import msgspec
 
 from tidings.model.clock import rfc3339
-from tidings.model.item import Item, Step, ref, split_ref
+from tidings.model.item import NOT_HERE_YET, Item, Step, ref, split_ref
 from tidings.model.pipeline import Pipeline
 from tidings.model.publication import DELIVERY
 from tidings.model.views import DeadGroup, DeliveryView, Event, ItemRow, ItemView, MoveView, StepView
@@ -104,6 +104,7 @@ class ItemReader:
         relatives = self._links.relatives(item.pipeline, item.ref)
         declared = self._pipelines.get(item.pipeline)
         workflow = declared.workflows.get(item.kind) if declared else None
+        missing = self._links.missing_parents(item.pipeline, item.ref)
         life = [
             StepView(
                 at=r.at,
@@ -114,7 +115,7 @@ class ItemReader:
                 ended=r.ended,
                 error=r.error,
                 actor=r.actor,
-                steps=[_move(step) for step in r.steps],
+                steps=[_move(step, has_parent=not missing) for step in r.steps],
                 token=r.token,
             )
             for r in self._items.life(item.id)
@@ -133,7 +134,7 @@ class ItemReader:
             parents=[parent for _, child, parent in relatives if child == item.ref],
             children=[child for child in children if not child.startswith(f"{DELIVERY}:")],
             transitions=[t.name for t in workflow.by_hand_from(item.state)] if workflow else [],
-            waits_for=self._waits_for(item),
+            waits_for=" ".join([self._waits_for(item), *(f"Its parent {each} {NOT_HERE_YET}." for each in missing)]),
         )
 
     def _waits_for(self, item: Item) -> str:
@@ -204,7 +205,10 @@ class ItemReader:
             return tx.rows(Event, "events_after", after=after, limit=limit)
 
 
-def _move(step: Step) -> MoveView:
+def _move(step: Step, *, has_parent: bool) -> MoveView:
+    note = step.note
+    if note is not None and has_parent:
+        note = note.replace(NOT_HERE_YET, "was not here yet; it is by now")
     return MoveView(
         transition=step.transition,
         from_state=step.from_state,
@@ -212,7 +216,7 @@ def _move(step: Step) -> MoveView:
         ms=step.ms,
         criterion=step.criterion,
         verdict=step.verdict,
-        note=step.note,
+        note=note,
         cost_micros=step.cost_micros,
         tokens=step.tokens,
         model=step.model,

@@ -22,7 +22,43 @@ DELETE FROM links WHERE (pipeline, child) IN (SELECT given.pipeline, given.ref F
 -- name: drop_links_of_parent
 -- What items stated of those below them.
 -- rows: pipeline text, ref text
-DELETE FROM links WHERE (pipeline, parent) IN (SELECT given.pipeline, given.ref FROM given) AND said_by = 0;
+DELETE FROM links WHERE (pipeline, parent) IN (SELECT given.pipeline, given.ref FROM given) AND said_by = 0
+RETURNING relation, child, parent;
+
+-- name: doubtful_places
+-- Children for which something else is stated too.
+-- rows: relation text, child text, parent text
+SELECT given.relation, given.child, given.parent FROM given CROSS JOIN links
+WHERE links.pipeline = :pipeline AND links.child = given.child AND links.parent <> given.parent AND links.parent <> ''
+    AND links.relation IN (given.relation, 'placed', 'awaits');
+
+-- name: standpoints
+-- Where children stand by all that is stated, where their cards show them, and where they say themselves they stand.
+-- rows: relation text, child text
+SELECT given.child,
+    (SELECT l.parent FROM links l WHERE l.pipeline = :pipeline AND l.child = given.child
+        AND l.relation = given.relation ORDER BY l.said_by, l.parent LIMIT 1) AS parent,
+    (SELECT l.parent FROM links l WHERE l.pipeline = :pipeline AND l.child = given.child
+        AND l.relation = 'placed' ORDER BY l.parent LIMIT 1) AS placed,
+    (SELECT l.parent FROM links l WHERE l.pipeline = :pipeline AND l.child = given.child
+        AND l.relation IN (given.relation, 'awaits') AND l.said_by = 1 ORDER BY l.parent LIMIT 1) AS own
+FROM given;
+
+-- name: missing_parents
+-- Children whose parent was never accepted.
+-- rows: child text, kind text, key text
+SELECT given.child, given.kind, given.key FROM given
+WHERE NOT EXISTS (
+    SELECT 1 FROM items WHERE items.pipeline = :pipeline AND items.kind = given.kind AND items.key = given.key
+        AND items.accepted_revision IS NOT NULL);
+
+-- name: misplaced
+-- The items that are to begin again because their card names a wrong parent.
+SELECT child, parent FROM links WHERE pipeline = :pipeline AND relation = 'misplaced' ORDER BY child LIMIT :limit;
+
+-- name: drop_misplaced
+-- rows: child text
+DELETE FROM links WHERE pipeline = :pipeline AND relation = 'misplaced' AND child IN (SELECT given.child FROM given);
 
 -- name: any_awaiting
 -- Hardly any item awaits another, and then none has to be looked up by name.
@@ -49,10 +85,18 @@ LIMIT :limit;
 SELECT parent FROM links WHERE pipeline = :pipeline AND relation = :relation AND child = :child
 ORDER BY said_by, parent;
 
+-- name: named_parents
+-- What an item stands below, in whatever relation; the word that counts comes first.
+SELECT parent FROM links WHERE pipeline = :pipeline AND child = :child AND parent <> ''
+    AND relation <> 'placed' AND relation <> 'misplaced'
+ORDER BY said_by, parent;
+
 -- name: relatives
 -- Every relation an item takes part in.
 SELECT relation, child, parent FROM links WHERE pipeline = :pipeline AND child = :ref AND said_by >= 0
+    AND relation <> 'misplaced' AND relation <> 'placed'
 UNION SELECT relation, child, parent FROM links WHERE pipeline = :pipeline AND parent = :ref
+    AND relation <> 'misplaced' AND relation <> 'placed'
 LIMIT 500;
 
 -- name: thread
