@@ -110,7 +110,7 @@ def wiring_from(settings: Settings, **changes: Any) -> Wiring:
         pipelines.append(modules[name].build(chosen))
         endpoints += called
         hide_secrets(chosen)
-    routes = [Route(r.pipeline, r.channel, r.query) for r in settings.routes]
+    routes = [Route(r.pipeline, r.channel, r.query, r.queue_days) for r in settings.routes]
     values: dict[str, Any] = {
         "database_url": settings.database_url,
         "durability": settings.durability,

@@ -9,6 +9,7 @@ from starlette.responses import HTMLResponse
 from tests.acceptance.funding_world import CLOSED, HARVEST, OPEN, PIPELINE, World, a_result, a_world, day, recorded
 
 from tidings.model.views import PipelineView
+from tidings.pipelines.eu_funding.body import spoken_date
 from tidings.sample.eu_portal import EuPortal
 
 DETAILS = "/info/funding-tenders/opportunities/data/topicDetails"
@@ -233,6 +234,48 @@ async def test_a_paused_channel_waits_and_goes_on(database_url: str) -> None:
         world.opened.store.switches.resume("channel:eu")
         await world.settle_down()
         assert world.titles() == ["Call 1"]
+
+
+async def test_what_waited_longer_than_its_route_allows_expires(database_url: str) -> None:
+    """A channel that was paused for 20 days does not announce the news of then."""
+    async with a_world(database_url, EuPortal.of([a_result(1)])) as world:
+        engine = world.opened
+        engine.store.switches.pause("channel:eu", reason="a long holiday")
+        await world.crawl()
+        await world.settle_down(hours=1)
+        engine.advance_clock(seconds=20 * 86_400)
+
+        engine.store.switches.resume("channel:eu")
+        await world.settle_down()
+
+        assert world.discord.requests == 0
+        (delivery,) = engine.store.item_views.deliveries()
+        assert (delivery.standing, delivery.state) == ("rejected", "expired")
+        assert "queue_days" in (delivery.last_error or "")
+
+
+async def test_a_late_notice_tells_of_the_call_as_it_is_now(database_url: str) -> None:
+    soon, later, moved = day(HARVEST, 2, "17:00"), day(HARVEST, 90, "17:00"), day(HARVEST, 120, "17:00")
+    portal = EuPortal.of([a_result(1, deadlineDate=[soon]), a_result(2, deadlineDate=[later])])
+    async with a_world(database_url, portal) as world:
+        engine = world.opened
+        engine.store.switches.pause("channel:eu", reason="a holiday")
+        await world.crawl()
+        await world.settle_down(hours=1)
+        portal.put(a_result(2, deadlineDate=[moved]))
+        engine.advance_clock(seconds=3 * 86_400)
+        await world.crawl()
+        await world.settle_down(hours=1)
+
+        engine.store.switches.resume("channel:eu")
+        await world.settle_down()
+
+        assert world.titles() == ["Call 2", "Update: Call 2"]
+        first, _ = (posted.body["embeds"][0]["fields"] for posted in world.discord.messages)
+        deadline = next(field["value"] for field in first if field["name"] == "Deadline")
+        assert deadline == spoken_date(f"{moved[:19]}Z")
+        states = {delivery.title: delivery.state for delivery in engine.store.item_views.deliveries()}
+        assert states["Call 1"] == "expired"
 
 
 async def test_two_workers_share_one_rate_and_one_place(database_url: str) -> None:

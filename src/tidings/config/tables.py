@@ -109,6 +109,8 @@ class RouteSettings(SettingsTable):
     """The channel they go to."""
     query: str = ""
     """Only those that match, such as `programme:HORIZON status:open`; empty means all."""
+    queue_days: float = Field(default=7, gt=0, le=365)
+    """How long a notice may wait to be sent, behind a paused channel for one; later it is no news and expires."""
 
 
 class Server(SettingsTable):

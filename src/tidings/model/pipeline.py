@@ -113,6 +113,9 @@ class Admit(Protocol):
 Announce = Callable[[Work], tuple[Notice, ...]]
 """Called when a publishing transition settles; `work.accepted` is what readers saw before."""
 
+Renew = Callable[[Any, Notice, int], Notice | None]
+"""From an item's accepted body, a notice of it that was queued, and the time: the notice as it is true now, or None."""
+
 
 @dataclass(frozen=True)
 class Pipeline:
@@ -130,6 +133,8 @@ class Pipeline:
     """Per kind: the card the merge writes for a new item, from the finding's payload."""
     id_index: IdIndex | None = None
     announce: Mapping[str, Announce] = field(default_factory=dict)
+    renew: Mapping[str, Renew] = field(default_factory=dict)
+    """Asked when a notice is about to be sent, maybe days after it was queued; without one it is sent as it was."""
     announce_attempts: int = 5
     """How often a notice is tried before it is a dead letter."""
     retention: tuple[Retention, ...] = ()

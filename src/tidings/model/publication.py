@@ -152,6 +152,9 @@ class RankedList:
         return f"list:{self.name}"
 
 
+QUEUE_DAYS = 7.0
+
+
 class NoticeField(msgspec.Struct, frozen=True):
     """A labelled value in a notice."""
 
@@ -182,6 +185,8 @@ class Route:
     pipeline: str
     channel: str
     query: str = ""
+    queue_days: float = QUEUE_DAYS
+    """How long a notice may wait to be sent; after that it is no news."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,7 @@ published. The committed claim is the record that a send may have begun.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from hashlib import blake2b
 from typing import Any, Protocol, runtime_checkable
@@ -15,10 +15,20 @@ from typing import Any, Protocol, runtime_checkable
 import msgspec
 
 from tidings.model.backoff import RetryPolicy
-from tidings.model.clock import read_time, rfc3339
+from tidings.model.clock import DAY_MS, read_time, rfc3339
 from tidings.model.item import Finding, fingerprint, ref
-from tidings.model.pipeline import Deliver, Pipeline
-from tidings.model.publication import DELIVERY, Collection, Document, Filter, Notice, Presentation, Retention, Route
+from tidings.model.pipeline import Deliver, Pipeline, Renew
+from tidings.model.publication import (
+    DELIVERY,
+    QUEUE_DAYS,
+    Collection,
+    Document,
+    Filter,
+    Notice,
+    Presentation,
+    Retention,
+    Route,
+)
 from tidings.model.query import Query, parse
 from tidings.model.query_match import matches
 from tidings.model.vocabulary import PLAIN, Vocabulary, vocabulary_of
@@ -37,6 +47,8 @@ class Delivery(msgspec.Struct, frozen=True, kw_only=True):
     parent: str
     notice: Notice
     queued_at: int = 0
+    queue_days: float = QUEUE_DAYS
+    """How long it may wait."""
     message_id: str | None = None
     sent_at: int | None = None
     answer: str | None = None
@@ -75,9 +87,19 @@ def delivery_workflow(send: Processor, retry: RetryPolicy = RETRY) -> Workflow:
                 lane="notify",
                 retry=retry,
                 publishes=True,
+                prefetch=_told_of,
             ),
         ),
     )
+
+
+def _told_of(work: Work) -> tuple[str, ...]:
+    return (work.body.parent,)
+
+
+def has_waited_too_long(body: Delivery, now_ms: int) -> bool:
+    """Tell whether a notice waited longer than its route lets it."""
+    return body.queued_at > 0 and now_ms - body.queued_at > body.queue_days * DAY_MS
 
 
 def deliveries_for(
@@ -89,7 +111,7 @@ def deliveries_for(
         document = _document(notice)
         for route in routes:
             if route.pipeline == pipeline and matches(_parsed(route, vocabulary, work.now_ms), document, pipeline):
-                delivery = _delivery(pipeline, work, notice, number, route.channel)
+                delivery = _delivery(pipeline, work, notice, number, route)
                 found.setdefault(delivery.key, delivery)
     return tuple(found.values())
 
@@ -106,17 +128,17 @@ def delivering(routes: Sequence[Route], pipelines: Sequence[Pipeline] = ()) -> D
 
 @runtime_checkable
 class Sends(Protocol):
-    """A processor of deliveries that wants to know how often it is tried."""
+    """A processor of deliveries that wants to know whose notices it sends, and how often it is tried."""
 
-    def trying(self, retry: RetryPolicy) -> Processor:
-        """Return the same processor with another policy."""
+    def sending_for(self, renew: Mapping[str, Renew], retry: RetryPolicy) -> Processor:
+        """Return the same processor for one pipeline."""
         ...
 
 
 def with_deliveries(pipeline: Pipeline, send: Processor) -> Pipeline:
     """Give a pipeline that announces something the kind, collection and retention of its deliveries."""
     retry = dataclasses.replace(RETRY, attempts=pipeline.announce_attempts)
-    processor = send.trying(retry) if isinstance(send, Sends) else send
+    processor = send.sending_for(pipeline.renew, retry) if isinstance(send, Sends) else send
     return dataclasses.replace(
         pipeline,
         workflows={**pipeline.workflows, DELIVERY: delivery_workflow(processor, retry)},
@@ -158,14 +180,15 @@ DELIVERIES = Collection(
 )
 
 
-def _delivery(pipeline: str, work: Work, notice: Notice, number: int, channel: str) -> Finding:
-    key = f"{channel}/{work.kind}/{work.key}/{work.revision}" + (f"/{number}" if number else "")
+def _delivery(pipeline: str, work: Work, notice: Notice, number: int, route: Route) -> Finding:
+    key = f"{route.channel}/{work.kind}/{work.key}/{work.revision}" + (f"/{number}" if number else "")
     body = Delivery(
         id=short_id(pipeline, key),
-        channel=channel,
+        channel=route.channel,
         parent=ref(work.kind, work.key),
         notice=notice,
         queued_at=work.now_ms,
+        queue_days=route.queue_days,
     )
     return Finding(pipeline, DELIVERY, key, fingerprint(key), msgspec.json.encode(body))
 

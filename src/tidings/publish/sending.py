@@ -1,6 +1,7 @@
 """Sends deliveries: one at a time per channel, in order, never faster than the channel allows.
 
 A rate that is used up, a channel that asked for a pause and a paused channel all postpone, which spends no attempt.
+What is sent is the notice as it is true now; one that waited too long, or is no longer true, is rejected as expired.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ import logging
 import math
 import time
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal, Protocol
 
 import msgspec
@@ -19,9 +20,12 @@ import msgspec
 from tidings.model.backoff import RETRY_AFTER_SECONDS_MAX, RetryPolicy
 from tidings.model.contracts import Kit, Notifier, Permit, Receipt
 from tidings.model.errors import Ambiguous, Misconfigured, Permanent, SlowDown, StoreUnavailable, Transient
-from tidings.model.outcome import Advance, Outcome, Postpone
+from tidings.model.item import split_ref
+from tidings.model.outcome import Advance, Outcome, Postpone, Reject
+from tidings.model.pipeline import Renew
+from tidings.model.publication import Notice
 from tidings.model.workflow import Work
-from tidings.publish.deliveries import RETRY, Delivery
+from tidings.publish.deliveries import RETRY, Delivery, has_waited_too_long
 from tidings.watch.logs import event
 
 PAUSED_WAIT_MS = 60_000
@@ -90,7 +94,9 @@ class Sender:
     closed_for_ms: Callable[[str], Awaitable[int]]
     """Tells how long a rate lets nobody enter, without entering."""
     count: Callable[[str, str], None] = lambda _channel, _outcome: None
-    """Told how each turn ended: sent, slowed, refused, ambiguous, failed or expired."""
+    """Told how each turn ended: sent, slowed, refused, ambiguous, failed, late or expired."""
+    renew: Mapping[str, Renew] = field(default_factory=dict)
+    """Writes the notice of an item of a kind as it is true now."""
     retry: RetryPolicy = RETRY
     monotonic: Callable[[], float] = time.monotonic
 
@@ -98,6 +104,9 @@ class Sender:
         """Send one notice, or say how long the channel must wait."""
         channel = self._channel(work.body)
         _refuse_unknown_outcome(work, channel)
+        if outdated := self._outdated(work):
+            self.count(channel.name, "expired")
+            return Reject(f"expired: {outdated}")
         if await self.is_paused(channel.name):
             return Postpone(_paused_until(work), f"channel {channel.name} is paused")
         ahead = await self.ahead(work)
@@ -111,9 +120,23 @@ class Sender:
             return Postpone(work.now_ms + permit.wait_ms, f"channel {channel.name} is busy or at its rate")
         return await self._send(work, channel, permit)
 
-    def trying(self, retry: RetryPolicy) -> Sender:
-        """Return the same sender with another policy."""
-        return dataclasses.replace(self, retry=retry)
+    def sending_for(self, renew: Mapping[str, Renew], retry: RetryPolicy) -> Sender:
+        """Return the same sender for one pipeline."""
+        return dataclasses.replace(self, renew=renew, retry=retry)
+
+    def _outdated(self, work: Work) -> str | None:
+        """Say why a notice is no news any more."""
+        body: Delivery = work.body
+        if has_waited_too_long(body, work.now_ms):
+            return f"it waited longer than {body.queue_days:g} days (queue_days of its route)"
+        return None if self._notice_now(work) else "what it says is no longer true"
+
+    def _notice_now(self, work: Work) -> Notice | None:
+        """Return the notice as it is true now. An item that cannot be read any more leaves it as it was queued."""
+        queued: Notice = work.body.notice
+        kind, _ = split_ref(work.body.parent)
+        about, renew = work.related.get(work.body.parent), self.renew.get(kind)
+        return renew(about, queued, work.now_ms) if renew is not None and about is not None else queued
 
     def _channel(self, body: Delivery) -> Channel:
         try:
@@ -145,10 +168,10 @@ class Sender:
     async def _take(self, turn: _Turn, work: Work, channel: Channel) -> Outcome:
         """Make the request and note in `turn` how it ended."""
         if self.monotonic() >= work.deadline:
-            turn.ended = "expired"
+            turn.ended = "late"
             return Postpone(work.now_ms, "the lease was nearly over; nothing was sent")
         try:
-            receipt = await channel.notifier.send(work.body.notice, work.body.id)
+            receipt = await channel.notifier.send(self._notice_now(work) or work.body.notice, work.body.id)
         except SlowDown as request:
             turn.ended, turn.not_before_ms = "slowed", _wait_ms(request)
             return Postpone(work.now_ms + turn.not_before_ms, str(request))

@@ -12,7 +12,7 @@ from tidings.model.publication import IdIndex, Retention
 from tidings.model.urls import checked_address
 from tidings.pipelines.bitcoin_news.body import KIND, PIPELINE
 from tidings.pipelines.bitcoin_news.cards import COLLECTION, articles, first_card, present
-from tidings.pipelines.bitcoin_news.notices import announce
+from tidings.pipelines.bitcoin_news.notices import announce, renew
 from tidings.pipelines.bitcoin_news.source_apitube import ApiTube
 from tidings.pipelines.bitcoin_news.source_newsdata import NewsData
 from tidings.pipelines.bitcoin_news.source_rss import OutletFeed, source_names
@@ -95,6 +95,7 @@ def build(settings: Settings) -> Pipeline:
         first_cards={KIND: first_card},
         id_index=IdIndex(COLLECTION, newest=settings.max_stored_articles, days=settings.id_index_days),
         announce={KIND: announce},
+        renew={KIND: renew},
         retention=(Retention(KIND, by_id_index=True),),
         shelf_writes_per_day=settings.shelf_writes_per_day,
     )

@@ -13,11 +13,18 @@ COLORS = {"positive": 0x2E7D32, "negative": 0xC62828, "neutral": 0x607D8B}
 
 def announce(work: Work) -> tuple[Notice, ...]:
     """Tell of an article once, when it is published for the first time."""
-    if work.accepted is not None:
-        return ()
-    article: Article = work.body
+    return () if work.accepted is not None else (notice_of(work.body),)
+
+
+def renew(article: Article, _queued: Notice, _now_ms: int) -> Notice:
+    """Tell of the article as it is now."""
+    return notice_of(article)
+
+
+def notice_of(article: Article) -> Notice:
+    """Write the notice of an article."""
     sentiment = article.sentiment or "unknown"
-    notice = Notice(
+    return Notice(
         title=article.title,
         url=article.link,
         text=article.summary or article.description or "",
@@ -27,4 +34,3 @@ def announce(work: Work) -> tuple[Notice, ...]:
         attributes={**search_attributes(article), "type": KIND, "by": article.author},
         language=article.language,
     )
-    return (notice,)

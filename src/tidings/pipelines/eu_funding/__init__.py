@@ -14,7 +14,7 @@ from tidings.model.urls import checked_address
 from tidings.pipelines.eu_funding.body import KIND, PIPELINE
 from tidings.pipelines.eu_funding.cards import OPPORTUNITIES, present
 from tidings.pipelines.eu_funding.client import PortalSearch
-from tidings.pipelines.eu_funding.notices import SAMPLE, announce, notice_of
+from tidings.pipelines.eu_funding.notices import SAMPLE, announce, notice_of, renew
 from tidings.pipelines.eu_funding.saved_page import parse_opportunities
 from tidings.pipelines.eu_funding.source import Portal
 from tidings.pipelines.eu_funding.upload import admit
@@ -83,6 +83,7 @@ def build(settings: Settings) -> Pipeline:
         collections=(OPPORTUNITIES,),
         presenters={KIND: present},
         announce={KIND: partial(announce, max_age_days=settings.announce_max_age_days)},
+        renew={KIND: renew},
         announce_attempts=settings.announce_attempts,
         retention=(Retention(KIND, days=settings.seen_days, forget_days=settings.seen_days),),
         tombstone_days=settings.seen_days,

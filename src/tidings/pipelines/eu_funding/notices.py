@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from datetime import datetime
 
+import msgspec
+
 from tidings.model.clock import DAY_MS, rfc3339
 from tidings.model.publication import Notice, NoticeField
 from tidings.model.workflow import Work
@@ -20,6 +22,7 @@ from tidings.pipelines.eu_funding.body import (
 )
 from tidings.pipelines.eu_funding.cards import search_attributes
 from tidings.pipelines.eu_funding.programmes import TYPE_NAMES
+from tidings.pipelines.eu_funding.results import judged
 
 COLORS: dict[Status, int] = {"open": 0x2EA043, "forthcoming": 0x1F6FEB, "closed": 0x6E7681}
 STATUS_NAMES: dict[Status, str] = {"open": "Open", "forthcoming": "Forthcoming", "closed": "Closed"}
@@ -38,6 +41,20 @@ def announce(work: Work, *, max_age_days: float) -> tuple[Notice, ...]:
         return () if is_old_news(body, work.now_ms, max_age_days) else (notice_of(body, work.now_ms),)
     changed = changes(before, body, work.now_ms)
     return (notice_of(body, work.now_ms, changed),) if changed else ()
+
+
+def renew(body: Opportunity, queued: Notice, now_ms: int) -> Notice | None:
+    """Tell of the call as it is now; a notice of an open or forthcoming call that has closed meanwhile is untrue.
+
+    What changed is told in the words of the day it changed; status, dates and color are those of now.
+    """
+    status = judged(body.status, body.deadlines, now_ms)
+    if status == "closed" and queued.attributes.get("status") != "closed":
+        return None
+    notice = notice_of(msgspec.structs.replace(body, status=status), now_ms)
+    is_update = queued.attributes.get("event") == "update"
+    told = {"title": queued.title, "text": queued.text, "attributes": queued.attributes} if is_update else {}
+    return msgspec.structs.replace(notice, **told)
 
 
 def is_old_news(body: Opportunity, now_ms: int, max_age_days: float) -> bool:

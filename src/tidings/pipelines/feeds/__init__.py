@@ -15,7 +15,7 @@ from tidings.model.publication import Retention
 from tidings.model.urls import canonical_url, checked_address, public_host
 from tidings.pipelines.feeds.body import KIND, PIPELINE
 from tidings.pipelines.feeds.cards import ENTRIES, EXAMPLE, present
-from tidings.pipelines.feeds.notices import announce, notice
+from tidings.pipelines.feeds.notices import announce, notice, renew
 from tidings.pipelines.feeds.rhythm import Bounds
 from tidings.pipelines.feeds.source import FeedSource
 from tidings.pipelines.feeds.workflow import entry_workflow
@@ -91,6 +91,7 @@ def build(settings: Settings) -> Pipeline:
         collections=(ENTRIES,),
         presenters={KIND: present},
         announce={KIND: announce},
+        renew={KIND: renew},
         retention=(Retention(KIND, days=settings.keep_days, forget_days=settings.keep_days + 365),),
         sample_notice=notice(EXAMPLE),
     )

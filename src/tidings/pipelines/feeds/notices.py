@@ -20,6 +20,11 @@ def announce(work: Work) -> tuple[Notice, ...]:
     return (notice(body),) if is_first and body.found_at - body.time_ms <= ANNOUNCED_FOR_MS else ()
 
 
+def renew(body: EntryBody, _queued: Notice, _now_ms: int) -> Notice:
+    """Tell of the entry as it is now."""
+    return notice(body)
+
+
 def notice(body: EntryBody) -> Notice:
     """Write the notice of an entry."""
     fields = [NoticeField("Feed", body.feed_title)]

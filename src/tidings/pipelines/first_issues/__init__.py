@@ -18,7 +18,7 @@ from tidings.pipelines.first_issues.cards_repo import REPOS, present_repo
 from tidings.pipelines.first_issues.client import GitHubClient
 from tidings.pipelines.first_issues.lists import RepoList, collect, read_awesome, read_configured, split_name
 from tidings.pipelines.first_issues.lookup import Lookup
-from tidings.pipelines.first_issues.notices_issue import announce_issue, issue_notice
+from tidings.pipelines.first_issues.notices_issue import announce_issue, issue_notice, renew_issue
 from tidings.pipelines.first_issues.processors_issue import Details
 from tidings.pipelines.first_issues.processors_repo import Survey
 from tidings.pipelines.first_issues.source import Discovery
@@ -113,6 +113,7 @@ def build(settings: Settings) -> Pipeline:
         presenters={"repo": present_repo, "issue": present_issue},
         first_cards={"repo": present_repo},
         announce={"issue": announce_issue},
+        renew={"issue": renew_issue},
         sample_notice=issue_notice(EXAMPLE_ISSUE),
     )
 

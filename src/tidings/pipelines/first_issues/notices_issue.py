@@ -23,6 +23,11 @@ def announce_issue(work: Work) -> tuple[Notice, ...]:
     return (issue_notice(body),)
 
 
+def renew_issue(body: IssueBody, _queued: Notice, _now_ms: int) -> Notice | None:
+    """Tell of the issue as it is now, unless it is taken or closed."""
+    return issue_notice(body) if is_free(body) else None
+
+
 def issue_notice(body: IssueBody) -> Notice:
     """Write the notice of an issue."""
     fields = [NoticeField("Repository", body.repo)]

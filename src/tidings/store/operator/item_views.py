@@ -180,7 +180,7 @@ class ItemReader:
             channel=str(body.get("channel", "?")),
             title=str((body.get("notice") or {}).get("title", item.key)),
             parent=str(body.get("parent", "")),
-            state=item.state,
+            state="expired" if item.standing == "rejected" else item.state,
             standing=item.standing,
             attempts=item.attempts,
             ambiguous=ambiguous,
