@@ -12,7 +12,7 @@ from tidings.cli.output import fail, moment, redact_lines, say, show_json
 from tidings.cli.store import opened_search
 from tidings.model.clock import SystemClock
 from tidings.model.contracts import Found, Hit, SearchOrder
-from tidings.model.errors import BadInput
+from tidings.model.errors import BadInput, SearchTooSlow
 from tidings.model.query import Query, parse, point_at
 from tidings.model.vocabulary import vocabulary_of
 from tidings.serve.api.card_search import ORDERS, CardHit, join_cards
@@ -42,6 +42,8 @@ def search(
             found = index.search(parsed.root, pipeline=pipeline, limit=limit, order=order, explain=explain)
         except BadInput as error:
             fail(point_at(query, error))
+        except SearchTooSlow as error:
+            fail(str(error))
         hits = join_cards(found.hits, store.shelf, pipelines)
     if as_json:
         shown = [hit_values(each) for each in hits]

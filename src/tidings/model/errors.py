@@ -3,7 +3,8 @@
 TidingsError
 ├── Transient        try again later, by the retry policy
 │   ├── SlowDown     a rate limit: wait, and give the attempt back
-│   └── Ambiguous    the effect may or may not have happened
+│   ├── Ambiguous    the effect may or may not have happened
+│   └── SearchTooSlow a query took longer than any may
 ├── Permanent        trying again cannot help: bury now
 ├── Misconfigured    refuse to start, or pause the part that needs fixing
 ├── BadInput         what a caller sent is wrong: tell the caller what, where, what helps
@@ -34,6 +35,10 @@ class SlowDown(Transient):
 
 class Ambiguous(Transient):
     """A request was sent and its outcome is unknown."""
+
+
+class SearchTooSlow(Transient):
+    """A query took longer than any may; one that asks for less may be answered."""
 
 
 class Permanent(TidingsError):

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 
 from tidings.model.errors import BadInput
 from tidings.model.query_tree import AllOf, AnyOf, InThread, Not, Part, TextField, Words
-from tidings.model.query_values import between, compared, since_or_before
+from tidings.model.query_values import NUMBER_NAMES, between, compared, is_number, since_or_before
 from tidings.model.vocabulary import MOMENTS, TEXT_NAMES, THREAD_NAMES, Vocabulary
 from tidings.model.words import tokens
 
@@ -167,15 +167,18 @@ class _Parser:
             return InThread(value.text)
         if name in MOMENTS:
             return since_or_before(name, value.text, self._now_ms, value.position)
-        doubt = self._vocabulary.doubt(name, value.text if operator is None else None)
-        self.warnings += [] if doubt is None else [doubt]
         if operator is not None:
+            self._warn(self._vocabulary.doubt(name, None))
             return compared(name, operator[0], value.text, self._now_ms, value.position)
         limits = _RANGE.fullmatch(value.text) if not value.is_quoted else None
         bounded = between(name, limits["low"], limits["high"], self._now_ms, value.position) if limits else None
+        self._warn(self._vocabulary.doubt(name, value.text) or (_odd_value(name, value) if bounded is None else None))
         if bounded is not None:
             return bounded
         return compared(name, "=", value.text, self._now_ms, value.position)
+
+    def _warn(self, doubt: str | None) -> None:
+        self.warnings += [] if doubt is None else [doubt]
 
     def _wanted(self, name: str) -> _Value:
         """Read the value of a qualifier."""
@@ -231,6 +234,15 @@ def _joined(parts: list[Part], join: type[AllOf] | type[AnyOf]) -> Part | None:
     if len(parts) < 2:
         return parts[0] if parts else None
     return join(tuple(parts))
+
+
+def _odd_value(name: str, value: _Value) -> str | None:
+    """Say why a value that is allowed will hardly be what was meant."""
+    if name in NUMBER_NAMES and not is_number(value.text):
+        return f"`{name}:{value.text}` finds nothing: {name} is a number, as in {name}:100, {name}:>100 or {name}:5..20"
+    if value.text.endswith("*") and not value.is_quoted:
+        return f"`{name}:{value.text}` asks for that very value: a * completes words of title and text alone"
+    return None
 
 
 def _words(value: _Value, field: TextField = "") -> Words | None:

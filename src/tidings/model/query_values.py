@@ -29,6 +29,11 @@ class Span(NamedTuple):
     end: float
 
 
+def is_number(text: str) -> bool:
+    """Tell whether a text is a number."""
+    return _NUMBER.fullmatch(text) is not None
+
+
 def since_or_before(name: str, text: str, now_ms: int, position: int) -> Compare:
     """Compare the document's time: `after:` and `since:` include what they name, `before:` and `until:` do not."""
     return Compare("time", MOMENTS[name], _time(text, now_ms, position).start)

@@ -170,6 +170,9 @@ def test_nothing_asked_is_everything(text: str) -> None:
             Compare("sentiment", "=", "glad"),
             "`sentiment:glad` finds nothing; known are positive, neg",
         ),
+        ("score:abc", Compare("score", "=", "abc"), "`score:abc` finds nothing: score is a number, as in score:100"),
+        ("score:10*", Compare("score", "=", "10*"), "score is a number"),
+        ("by:m*", Compare("by", "=", "m*"), "`by:m*` asks for that very value: a * completes words of title and text"),
     ],
 )
 def test_what_is_probably_misspelled_is_told(text: str, part: Part, warning: str) -> None:
@@ -178,7 +181,20 @@ def test_what_is_probably_misspelled_is_told(text: str, part: Part, warning: str
     assert warning in query.warnings[0]
 
 
-@pytest.mark.parametrize("text", ['"sentimnt:positive"', "sentimnt: positive", "TYPE:Story", "type:>3", "HN:x", "a:b"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        '"sentimnt:positive"',
+        "sentimnt: positive",
+        "TYPE:Story",
+        "type:>3",
+        "HN:x",
+        "a:b",
+        "score:10",
+        "score:-5..",
+        'by:"m*"',
+    ],
+)
 def test_what_may_well_be_meant_is_not_doubted(text: str) -> None:
     assert asked(text).warnings == ()
 

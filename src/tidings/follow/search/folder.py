@@ -37,7 +37,12 @@ class IndexFolder:
 
     @property
     def is_locked_here(self) -> bool:
-        """Tell whether this process is the one that writes."""
+        """Tell whether this process is the one that writes.
+
+        A lock on a file that was removed with its folder keeps nobody away: another process may hold a new one there.
+        """
+        if self._path is not None and self._lock is not None and not _is_at(self._lock, self._path / LOCK_NAME):
+            self.unlock()
         return self._path is None or self._lock is not None
 
     def lock(self) -> bool:
@@ -110,6 +115,14 @@ class IndexFolder:
 def is_damage(error: BaseException) -> bool:
     """Tell whether an error says that the index cannot be read. A panic of the engine arrives as no Exception."""
     return isinstance(error, (ValueError, OSError)) or type(error).__name__ == "PanicException"
+
+
+def _is_at(file: BinaryIO, path: Path) -> bool:
+    """Tell whether an open file is the one that a path leads to."""
+    try:
+        return os.path.samestat(os.fstat(file.fileno()), path.stat())
+    except FileNotFoundError:
+        return False
 
 
 def _is_whole(file: Path) -> bool:

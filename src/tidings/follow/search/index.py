@@ -12,6 +12,7 @@ from typing import TypeVar
 import tantivy
 
 from tidings.follow.search.cursors import Pins
+from tidings.follow.search.deadline import QUERY_SECONDS_MAX, Deadline
 from tidings.follow.search.entry import SearchEntry
 from tidings.follow.search.folder import IndexFolder, is_damage
 from tidings.follow.search.question import IndexState, SearchQuestion, answer
@@ -44,7 +45,9 @@ class SearchIndex:
         clock: Callable[[], int] = lambda: time.time_ns() // 1_000_000,
         monotonic: Callable[[], float] = time.monotonic,
         pending_max: int = PENDING_MAX,
+        query_seconds: float = QUERY_SECONDS_MAX,
     ) -> None:
+        self._query_seconds = query_seconds
         self._pending_max = pending_max
         self._folder = IndexFolder(folder)
         self._clock = clock
@@ -68,7 +71,7 @@ class SearchIndex:
         """Tell whether this process may write. Where it may not, try: the process that did may have ended."""
         with self._lock:
             if not self._folder.is_locked_here and self._folder.lock():
-                self._index = self._opened(may_write=True)
+                self._reopen()
             return self._folder.is_locked_here
 
     # Following.
@@ -156,7 +159,8 @@ class SearchIndex:
                 self._reloaded_at = self._monotonic()
                 if not self._folder.is_locked_here:
                     self._reload_or_reopen()
-            return IndexState(self._index, self._folder.schema, self._index.searcher())
+            deadline = Deadline(self._monotonic, self._query_seconds)
+            return IndexState(self._index, self._folder.schema, self._index.searcher(), deadline)
 
     def _reload_or_reopen(self) -> None:
         """See what the writing process committed. It may have begun from nothing, or only now have begun at all."""

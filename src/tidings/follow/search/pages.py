@@ -8,6 +8,7 @@ from typing import NamedTuple
 import tantivy
 from tantivy import FieldType, Occur, Query
 
+from tidings.follow.search.deadline import Deadline
 from tidings.follow.search.schema import INTEGER_MAX
 from tidings.model.clock import DAY_MS
 
@@ -74,6 +75,7 @@ class Sorting:
     schema: tantivy.Schema
     query: Query
     field: str
+    deadline: Deadline
 
     def count(self) -> int:
         """Return how many there are in all."""
@@ -89,6 +91,7 @@ class Sorting:
         highest = None if behind is None else behind[0]
         while len(page) < limit:
             wanted = limit - len(page) + SPARE
+            self.deadline.check()
             read = self._read(highest, wanted)
             is_all = len(read) < wanted
             whole = [hit for hit in read if is_all or hit.value > read[-1].value]

@@ -8,12 +8,13 @@ import tantivy
 from msgspec.structs import replace as replace_struct
 
 from tidings.follow.search.cursors import Cursor, Pins, checksum, read_cursor, write_cursor
+from tidings.follow.search.deadline import Deadline
 from tidings.follow.search.facets import facets
 from tidings.follow.search.hits import hit_of
 from tidings.follow.search.pages import DEPTH_MAX, Best, Ranked, Sorting, best_matches, ranked_page
 from tidings.follow.search.queries import Translator, has_words
 from tidings.follow.search.typos import corrected, corrections, wording
-from tidings.model.contracts import Found, SearchOrder
+from tidings.model.contracts import Found, Hit, SearchOrder
 from tidings.model.errors import BadInput
 from tidings.model.query_tree import Part
 
@@ -51,6 +52,7 @@ class IndexState:
     index: tantivy.Index
     schema: tantivy.Schema
     searcher: tantivy.Searcher
+    deadline: Deadline
 
 
 def answer(question: SearchQuestion, cursor_text: str | None, state: IndexState, pins: Pins, now_ms: int) -> Found:
@@ -77,7 +79,7 @@ def _second_attempt(first: _Attempt) -> _Attempt | None:
     """Try the nearest known words, where little was found; None where that finds no more."""
     if first.total >= FEW_HITS:
         return None
-    words = corrections(first.root, first.translator)
+    words = corrections(first.root, first.translator, first.state.deadline)
     if not words:
         return None
     root = corrected(first.root, words)
@@ -97,6 +99,7 @@ class _Attempt:
         self.cursor = cursor
         self.translator = Translator(state.index, state.schema, state.searcher)
         self.query = self.translator.query(root, question.pipeline)
+        state.deadline.check()
         self.best, self.hits, self.total = self._ranked(best) if question.is_ranked else self._sorted()
 
     def _ranked(self, best: Best | None) -> tuple[Best, list[Ranked], int]:
@@ -108,20 +111,25 @@ class _Attempt:
 
     def _sorted(self) -> tuple[Best, list[Ranked], int]:
         cursor = self.cursor
-        sorting = Sorting(self.state.searcher, self.state.schema, self.query, self.question.field)
+        state = self.state
+        sorting = Sorting(state.searcher, state.schema, self.query, self.question.field, state.deadline)
         behind = (cursor.value, cursor.item) if cursor.shown else None
         return [], sorting.page(behind, self.question.limit), cursor.total if cursor.shown else sorting.count()
 
     def found(self, pins: Pins) -> Found:
         """Return the page as readers see it."""
-        question, searcher = self.question, self.state.searcher
+        self.state.deadline.check()
         return Found(
-            hits=[hit_of(searcher, hit, self.root, self.cursor.now_ms, explain=question.explain) for hit in self.hits],
+            hits=[self._hit(ranked) for ranked in self.hits],
             total=self.total,
             next_cursor=self._next_cursor(pins),
-            facets=facets(searcher, self.query) if question.with_facets else {},
+            facets=facets(self.state.searcher, self.query) if self.question.with_facets else {},
             instead=wording(self.root) if self.cursor.instead else None,
         )
+
+    def _hit(self, ranked: Ranked) -> Hit:
+        self.state.deadline.check()
+        return hit_of(self.state.searcher, ranked, self.root, self.cursor.now_ms, explain=self.question.explain)
 
     def _next_cursor(self, pins: Pins) -> str | None:
         cursor, shown = self.cursor, self.cursor.shown + len(self.hits)

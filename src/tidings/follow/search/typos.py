@@ -7,6 +7,7 @@ from dataclasses import replace
 import tantivy
 from tantivy import Query
 
+from tidings.follow.search.deadline import Deadline
 from tidings.follow.search.entry import decode
 from tidings.follow.search.queries import Translator, word_parts
 from tidings.model.query_tree import AllOf, AnyOf, Not, Part, Words
@@ -18,11 +19,12 @@ EXAMPLES = 40
 """How many documents with a similar word are looked at."""
 
 
-def corrections(root: Part, translator: Translator) -> dict[str, str]:
+def corrections(root: Part, translator: Translator, deadline: Deadline) -> dict[str, str]:
     """Return the nearest known word for each unknown one of a query."""
     found = {}
     for word in dict.fromkeys(word for part in word_parts(root) if not part.is_prefix for word in tokens(part.text)):
         if len(word) >= WORD_CHARS_MIN and word.isalpha() and not translator.is_known(word):
+            deadline.check()
             nearest = _nearest(word, translator)
             if nearest is not None:
                 found[word] = nearest

@@ -14,6 +14,7 @@ from tidings.model.errors import BadInput
 from tidings.model.query import Query, parse
 from tidings.model.vocabulary import Vocabulary, vocabulary_of
 from tidings.serve.api.filters import Card
+from tidings.serve.api.search_turns import SearchTurns
 from tidings.serve.backend import ReadBackend
 
 _CURSOR = re.compile(r"(?P<at>[0-9a-f]{1,12})\.(?P<place>.+)")
@@ -58,6 +59,7 @@ class CardSearch:
 
     def __init__(self, backend: ReadBackend) -> None:
         self._backend = backend
+        self._turns = SearchTurns()
         declared = backend.pipelines.values()
         self._vocabularies = {name: vocabulary_of(declared, within=name) for name in (None, *backend.pipelines)}
 
@@ -81,7 +83,7 @@ class CardSearch:
         explain: bool = False,
     ) -> FoundCards:
         """Return a page of hits with their cards; BadInput where the index refuses the query or its cursor."""
-        found: Found = await self._backend.executor.read(
+        found: Found = await self._turns.take(
             self._backend.search.search,
             asked.query.root,
             pipeline=pipeline,
@@ -97,8 +99,12 @@ class CardSearch:
 
     async def similar(self, pipeline: str, kind: str, key: str, limit: int) -> list[CardHit]:
         """Return what has the most in common with an item."""
-        hits = await self._backend.executor.read(self._backend.search.similar, pipeline, kind, key, limit=limit)
+        hits = await self._turns.take(self._backend.search.similar, pipeline, kind, key, limit=limit)
         return await self.join(hits)
+
+    async def suggest(self, text: str, pipeline: str | None, limit: int) -> list[str]:
+        """Return how a text that is being typed may go on, by the words of the index."""
+        return await self._turns.take(self._backend.search.suggest, text, pipeline=pipeline, limit=limit)
 
     async def join(self, hits: Sequence[Hit]) -> list[CardHit]:
         """Read the cards of hits."""

@@ -191,7 +191,7 @@ class SearchRoutes:
         return asked._replace(query=Query(_all_of(asked.query.root, _shorthands(call)), warnings))
 
     async def _suggestions(self, call: Call) -> Reply:
-        found = await suggest(self._backend, self._search, call["q"] or "", call["pipeline"], call["limit"])
+        found = await suggest(self._search, call["q"] or "", call["pipeline"], call["limit"])
         return answer({"suggestions": found})
 
     async def _similar(self, reader: Reader, call: Call) -> Reply:

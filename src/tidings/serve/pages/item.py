@@ -16,6 +16,7 @@ from tidings.serve.api.listings import Reader
 from tidings.serve.api.readable_cards import ReadableCard, from_shelf
 from tidings.serve.api.threads import ThreadPlace, read_thread
 from tidings.serve.http.operations import Call, Parameter
+from tidings.serve.http.problems import Problem
 from tidings.serve.http.replies import Reply
 from tidings.serve.markup import tidy
 from tidings.serve.pages.environment import CARD
@@ -76,7 +77,10 @@ class ItemPage:
 
     async def _similar(self, view: ItemView) -> list[ReadableCard]:
         """Return the cards that have the most in common with an item's."""
-        found = await self._search.similar(view.item.pipeline, view.item.kind, view.item.key, SIMILAR_SHOWN)
+        try:
+            found = await self._search.similar(view.item.pipeline, view.item.kind, view.item.key, SIMILAR_SHOWN)
+        except Problem:
+            return []  # The search is busy; the item itself can be shown.
         readers = ((each, self._collections.reader_of_kind(each.hit.pipeline, each.hit.kind)) for each in found)
         root = self._backend.root_path
         return [from_shelf(reader, each.entry, root, each.card) for each, reader in readers if reader is not None]

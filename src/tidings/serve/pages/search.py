@@ -14,6 +14,7 @@ from tidings.serve.api.readable_cards import from_shelf
 from tidings.serve.api.search import marked
 from tidings.serve.api.suggestions import SUGGESTIONS_MAX, suggest
 from tidings.serve.http.operations import CURSOR, Call, Operation, Parameter
+from tidings.serve.http.problems import Problem
 from tidings.serve.http.replies import Reply, answer
 from tidings.serve.pages.frame import Frame, page_at
 
@@ -61,6 +62,8 @@ class SearchPage:
                 found = await self._search.find(asked, within, limit=PAGE, order=order, with_facets=is_first)
             except BadInput as error:
                 trouble, pointer = str(error), error.position
+            except Problem as problem:
+                trouble = f"{problem.detail} {problem.helps}"
         return await self._frame.page(
             call,
             "search.html",
@@ -78,7 +81,7 @@ class SearchPage:
 
     async def _suggestions(self, call: Call) -> Reply:
         """Tell the script of the search field how the query may go on."""
-        found = await suggest(self._backend, self._search, call["q"] or "", self._within(call), SUGGESTIONS_MAX)
+        found = await suggest(self._search, call["q"] or "", self._within(call), SUGGESTIONS_MAX)
         return answer({"suggestions": found})
 
     def _within(self, call: Call) -> str | None:

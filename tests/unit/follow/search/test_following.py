@@ -13,7 +13,7 @@ from contextlib import ExitStack, closing
 from pathlib import Path
 
 import pytest
-from tests.support.environment import ROOT
+from tests.support.environment import ROOT, clean_environment
 from tests.support.search import PIPELINE, all_pages, an_entry, keys
 
 from tidings.follow.search.folder import LOCK_NAME
@@ -143,6 +143,9 @@ def test_one_process_writes_and_another_reads(opened: Opened, tmp_path: Path) ->
         reader.apply(PIPELINE, [], [], "3")
     writer.close()
     assert reader.is_writer
+    with pytest.raises(Transient, match="position first"):  # The other one may have gone on since it was last asked.
+        reader.apply(PIPELINE, [an_entry(3, "Rust")], [], "3")
+    assert reader.position(PIPELINE) is not None
     reader.apply(PIPELINE, [an_entry(3, "Rust")], [], "3")
     assert len(keys(reader, Words("rust"))) == 3
 
@@ -216,6 +219,62 @@ def test_an_index_that_is_removed_while_it_is_used_begins_from_nothing(opened: O
     assert index.search(Words("rust")).total == 0
     index.apply(PIPELINE, [an_entry(3, "Rust")], [], "1")
     assert keys(index, Words("rust")) == ["3"]
+
+
+def test_one_whose_whole_folder_was_removed_gives_way_to_another(opened: Opened, tmp_path: Path) -> None:
+    now, folder = 0.0, tmp_path / "index"
+    first = opened(folder, monotonic=lambda: now)
+    first.apply(PIPELINE, [an_entry(1, "Rust")], [], "1")
+    shutil.rmtree(folder)
+    second = opened(folder)
+    second.apply(PIPELINE, [an_entry(2, "Rust")], [], "1")
+    now = 1.0
+
+    assert second.is_writer
+    assert not first.is_writer
+    with pytest.raises(Transient, match="another process"):
+        first.apply(PIPELINE, [an_entry(3, "Rust")], [], "2")
+    assert keys(first, Words("rust")) == keys(second, Words("rust")) == ["2"]
+
+    second.close()
+    assert first.is_writer
+    assert first.position(PIPELINE) == "1"
+    first.apply(PIPELINE, [an_entry(3, "Rust")], [], "2")
+    assert sorted(keys(first, Words("rust"))) == ["2", "3"]
+
+
+SEARCHER = """
+import sys
+from pathlib import Path
+from tidings.follow.search.index import SearchIndex
+from tidings.model.query_tree import Words
+index = SearchIndex(Path(sys.argv[1]))
+print(index.search(Words("rust")).total, flush=True)
+sys.stdin.readline()
+index.search(Words("text"), limit=500)
+"""
+
+
+def test_files_cut_under_a_running_process_cost_at_most_that_process(opened: Opened, tmp_path: Path) -> None:
+    index = opened(tmp_path)
+    index.apply(PIPELINE, [an_entry(n, f"Rust {n}", f"a text {n} " * 50) for n in range(500)], [], "1")
+    index.close()
+    command = [sys.executable, "-c", SEARCHER, str(tmp_path)]
+    process = subprocess.Popen(
+        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, env=clean_environment()
+    )
+    assert process.stdout is not None
+    assert process.stdout.readline() == b"500\n"
+    for file in (tmp_path / f"v{SCHEMA_VERSION}").iterdir():
+        if file.suffix in (".term", ".store", ".pos", ".idx"):
+            os.truncate(file, 0)
+    process.communicate(b"\n")  # A file that shrinks under its memory map ends a process with SIGBUS.
+
+    again = opened(tmp_path)
+
+    assert again.position(PIPELINE) is None
+    again.apply(PIPELINE, [an_entry(1, "Rust")], [], "1")
+    assert keys(again, Words("rust")) == ["1"]
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import count
+
 import pytest
 from tests.support.search import PIPELINE, START_MS, all_pages, an_entry, an_index, keys
 
@@ -9,20 +11,20 @@ from tidings.follow.search.cursors import PIN_SECONDS, PINS_MAX
 from tidings.follow.search.index import SearchIndex
 from tidings.follow.search.pages import CANDIDATES
 from tidings.model.contracts import SearchOrder
-from tidings.model.errors import BadInput
+from tidings.model.errors import BadInput, SearchTooSlow
 from tidings.model.query_tree import AllOf, Compare, Words
 
 ORDERS: tuple[SearchOrder, ...] = ("relevance", "newest", "score")
 
 
-def _many(count: int) -> SearchIndex:
+def _many(number: int) -> SearchIndex:
     """Many hits with equal ranks, times and scores, in several segments."""
     index = SearchIndex(clock=lambda: START_MS)
     entries = [
-        an_entry(n, "Rust", score=None if n % 3 else n % 2, time_ms=START_MS - n // 40 * 1000) for n in range(count)
+        an_entry(n, "Rust", score=None if n % 3 else n % 2, time_ms=START_MS - n // 40 * 1000) for n in range(number)
     ]
-    for start in range(0, count, count // 3 + 1):
-        index.apply(PIPELINE, entries[start : start + count // 3 + 1], [], str(start))
+    for start in range(0, number, number // 3 + 1):
+        index.apply(PIPELINE, entries[start : start + number // 3 + 1], [], str(start))
     return index
 
 
@@ -115,3 +117,14 @@ def test_a_second_attempt_goes_on_on_its_later_pages() -> None:
 
     assert (first.instead, first.total) == ("compiler", 10)
     assert sorted(shown, key=int) == [str(n) for n in range(10)]
+
+
+def test_a_query_that_has_had_its_time_is_given_up() -> None:
+    seconds = count()
+    slow = SearchIndex(clock=lambda: START_MS, monotonic=lambda: float(next(seconds)), query_seconds=20)
+    slow.apply("hacker_news", [an_entry(n, "Rust") for n in range(100)], [], "1")
+
+    assert len(slow.search(Words("rust"), limit=5).hits) == 5
+    with pytest.raises(SearchTooSlow, match="more than 20 s"):
+        slow.search(Words("rust"), limit=100)
+    assert len(slow.search(Words("rust"), limit=5).hits) == 5

@@ -162,6 +162,10 @@ async def test_suggestions_complete_words_names_and_values(client: Client, world
     assert await suggested(client, q="sentiment:", pipeline="bitcoin_news") == [
         f"sentiment:{mood}" for mood in ("positive", "negative", "neutral", "unknown")
     ]
+    assert await suggested(client, q='by:eve "a ligh') == ['by:eve "a lighthouse"']
+    assert await suggested(client, q='title:"sent') == await suggested(client, q='"a lighthouse"') == []
+    assert await suggested(client, q='type:"sto', pipeline="hacker_news") == ['type:"story"']
+    assert await suggested(client, q="by:eve text:ligh") == ["by:eve text:lighthouse"]
     assert await suggested(client, q="") == []
     assert len(await suggested(client, q="t", limit=1)) <= 1
 
