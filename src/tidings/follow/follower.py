@@ -71,6 +71,7 @@ class FollowLoop:
                 self.error = f"{type(error).__name__}: {error}"
                 self._seldom.event("follower failed", follower=self.follower.name, error=self.error)
             await self._tell()
+            # Doubled with every failure in a row: a mirror that is away is not asked five times a second for hours.
             wait = LOOK_SECONDS if not failures else min(WAIT_SECONDS_MAX, 2.0 ** min(failures - 1, 6))
             try:
                 await asyncio.wait_for(stop.wait(), wait)
@@ -79,9 +80,12 @@ class FollowLoop:
 
     async def catch_up(self, stop: asyncio.Event | None = None) -> int:
         """Follow until nothing is left; return how many changes there were."""
+        # Another process keeps what is derived. What we knew of its position may be old by the time it is our turn.
         if not await self.follower.is_our_turn():
             self._places.clear()
             return 0
+        # One small read for all pipelines, five times a second. The streams themselves are read only where a version
+        # moved.
         versions = await self.executor.read(self.stream.versions)
         await self._look_again()
         behind = [name for name in self.pipelines if versions.get(name, 0) != self._place(name).version]
@@ -116,6 +120,7 @@ class FollowLoop:
                 position = None
                 continue
             place.left, is_full = page.left + len(page.changes), page.is_full
+            # A page may hold nothing and still move the position, past versions that were drawn and not used.
             if page.changes or page.position != position:
                 await self.follower.follow(pipeline, page.changes, page.position)
                 position, followed = page.position, followed + len(page.changes)
@@ -123,6 +128,7 @@ class FollowLoop:
             if page.left > CATCHING_UP:
                 self._seldom.event("catching up", follower=self.follower.name, pipeline=pipeline, left=page.left)
             await self._tell()
+        # Told to stop half way, it has not caught up: the next look must not skip the rest.
         if not is_full:
             place.version, place.left, place.behind_since = version, 0, 0
             place.position = await self.follower.position(pipeline)

@@ -16,6 +16,11 @@ ANNOUNCES = "announces"
 """The relation between a delivery and the item it tells of."""
 
 
+def delivery_keys(channel: str) -> dict[str, str]:
+    """Return the range that the keys of a channel's deliveries lie in: `NAME/` and on, before `NAME0`."""
+    return {"prefix": f"{channel}/", "prefix_end": f"{channel}0"}
+
+
 class Document(msgspec.Struct, frozen=True):
     """What the search knows of an item. `attributes` are found by qualifiers (`status:open`)."""
 

@@ -20,6 +20,7 @@ from tidings.process.waker import Waker
 from tidings.watch.logs import Seldom
 
 T = TypeVar("T")
+# Pure work needs the interpreter all the time. A second thread would only take turns with the first.
 BATCHES_IN_FLIGHT = 1
 RUN_SHARE = 1 / 3
 """Of a reservation's length: findings that were not run by then are merged as usual, before the reservation is over."""
@@ -50,6 +51,7 @@ class Batches:
         self._waker = waker
         self.reserved_seconds = reserved_seconds
         self._monotonic = monotonic
+        # One batch is settled at a time, in the order they were run: the next one is run meanwhile.
         self._leased_turn = asyncio.Semaphore(1)
         # Apart from that of leased batches: a stretch may have to wait for the one before it, in another process.
         self._reserved_turn = asyncio.Semaphore(1)
@@ -103,10 +105,12 @@ class Batches:
 
     async def run_reserved(self, reservation: Reservation, slots: asyncio.Semaphore) -> None:
         """Run findings before their items are born, and settle them as one: each item is written once."""
+        # Noted before anything can fail: the drain gives back what stands here.
         self._reservations[reservation.batch] = reservation
         seconds = self.reserved_seconds * RUN_SHARE
         settlements: list[Settlement] = []
         try:
+            # In the thread: building a thousand leases takes milliseconds in which the event loop would renew no lease.
             leases = await self._in_thread(reservation.leases)
             until = self._monotonic() + seconds
             # Attempts that have to see other items are dropped. The settle merges their findings, and they are claimed

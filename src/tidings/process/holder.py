@@ -77,6 +77,7 @@ class Holder:
     def begin(self, lease: Lease, work: Work) -> None:
         """Watch over an attempt that waits: its deadline moves with its lease, and it ends where that is lost."""
         hold = self._holds.get(lease.id)
+        # It may have been lost while the attempt waited for its turn in this process.
         if hold is None or hold.lease.token != lease.token:
             work.deadline = float("-inf")  # lost before it began
             return
@@ -117,6 +118,8 @@ class Holder:
         held = await self._executor.write(renew, tokens, self.grant_seconds)
         for hold in aging:
             if hold.lease.id in held:
+                # The time before the question, not after the answer: the database granted the lease somewhere in
+                # between.
                 hold.granted = asked_at
                 self._set_deadline(hold)
             else:
@@ -138,11 +141,14 @@ class Holder:
         self.forget([hold.lease])
         if hold.task is not None and not hold.task.done():
             event("lease lost", pipeline=hold.lease.pipeline, item=hold.lease.id)
+            # Another worker may hold the item by now. Whatever this attempt still does, such as sending, would be done
+            # twice.
             hold.task.cancel()
 
     async def give_back(self, seconds: float) -> None:
         """Return all that is still held, with its attempts."""
         left = [(hold.lease.id, hold.lease.token) for hold in self._holds.values()]
+        # First, so that a renewal that is under way does not give up what is being released.
         self._holds.clear()
         if not left:
             return

@@ -93,6 +93,7 @@ class Runner:
                 return ended(attempt, transition, outcome)
             take(attempt, transition, outcome, self._monotonic() - started)
             return advanced(attempt)
+        # Stopped, or the lease is lost: nothing is settled, and no try is used up.
         except asyncio.CancelledError:
             raise
         except Exception as error:  # noqa: BLE001  # the runner is where surprises are recorded
@@ -106,6 +107,7 @@ async def _within(seconds: float, transition: Transition, work: Work, kit: Kit) 
             outcome: Outcome = await processor(work, kit)
             return outcome
     except TimeoutError:
+        # A processor may raise a TimeoutError of its own, which is no sign that the attempt took too long.
         if limit.expired():
             raise Transient(f"the attempt took longer than {seconds:g} s") from None
         raise

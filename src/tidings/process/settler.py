@@ -77,6 +77,7 @@ class Settler:
                 await self.settle(batch)
             except Exception as error:  # noqa: BLE001  # the leases run out and are swept; the loop lives on
                 self._seldom.event("attempt lost", error=describe(error))
+            # Also what could not be settled: its lease is left to run out, and renewing it would only delay that.
             finally:
                 self._forget(batch)
                 for settlement in batch:
@@ -93,12 +94,14 @@ class Settler:
 
     async def settle(self, batch: list[Settlement]) -> None:
         """Settle, trying again while the store is away; a lost reply is cleared up by reading back."""
+        # After that the leases are certainly lost, and what was done is done again by other workers.
         until = self._monotonic() + self._lease_seconds
         while True:
             try:
                 settled = await self._executor.write(self._items.settle, batch)
                 if not settled.must_wait:
                     break
+                # Another process has to write the stretch before ours. Nothing tells us when it has.
                 await asyncio.sleep(TURN_SECONDS)
             except StoreUnavailable as error:
                 self._seldom.event("settling failed", error=str(error), waiting=len(batch))
@@ -112,6 +115,8 @@ class Settler:
                 if isinstance(batch[0].right, Reserved):
                     raise  # the worker gives the reservation back, and each item gets its own attempt
                 if len(batch) > 1:
+                    # Halving finds the one that cannot be written in a few transactions; all others are settled on the
+                    # way.
                     await self.settle(batch[: len(batch) // 2])
                     await self.settle(batch[len(batch) // 2 :])
                     return

@@ -56,6 +56,7 @@ class Sweeper:
 
     async def run(self, stop: asyncio.Event) -> None:
         """Sweep and tidy until `stop` is set."""
+        # Not at once: a process that just started has more urgent things to do.
         next_tidy = self._monotonic() + min(10.0, self._tidy_seconds)
         while not stop.is_set():
             try:

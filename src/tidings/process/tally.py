@@ -87,8 +87,10 @@ class Tally:
             self._seldom.event("rates not kept", error=describe(error))
             return
         newest = max(at for _, at, _ in points)
+        # The newest minute is still being counted: its whole sum is written again next time, over the old one.
         self._rates = {name: value for name, value in self._rates.items() if name[1] >= newest}
 
     def _count(self, series: str, count: int) -> None:
+        # By the database's clock, as leases show it: the minutes of several machines then are the same.
         name = (f"{series}:{self._owner}", self.clock_ms - self.clock_ms % MINUTE_MS)
         self._rates[name] = self._rates.get(name, 0) + count

@@ -23,6 +23,7 @@ class Waker:
                 await alarm.wait()
         except TimeoutError:
             pass
+        # Cleared after the wait: what rings while the caller works lets the next wait end at once.
         alarm.clear()
 
     def wake(self, name: str) -> None:
@@ -37,6 +38,7 @@ class Waker:
         loop = self._loop
         if loop is None or loop.is_closed():
             return
+        # Store threads ring too, and an asyncio.Event may only be set on its own loop.
         loop.call_soon_threadsafe(self._set, names)
 
     def _set(self, names: list[str]) -> None:

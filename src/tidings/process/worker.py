@@ -207,6 +207,7 @@ class Worker:
 
     async def _active_pipelines(self) -> tuple[str, ...]:
         """Return the pipelines that are not paused; read at most once a second."""
+        # Every lane asks this before every claim.
         if self._monotonic() - self._active_read > 1.0:
             paused = await self._executor.read(self._read_paused)
             self._active = tuple(name for name in self._pipelines if f"pipeline:{name}" not in paused)
@@ -215,6 +216,7 @@ class Worker:
 
     async def _lane_loop(self, name: str) -> None:
         lane = self._lanes[name]
+        # In the pure lane a place is a whole batch, elsewhere one item.
         slots = asyncio.Semaphore(BATCHES_IN_FLIGHT if name == PURE else lane.concurrency)
         pace = Pace(lane.rate_per_minute, now=self._monotonic)
         while not self._stop.is_set():
@@ -277,12 +279,14 @@ class Worker:
             due = await self._executor.read(self._items.next_due_ms, active, (name,))
         except StoreUnavailable:
             return self._poll_seconds
+        # At least 5 ms: an item that is due in this moment, but leased by another worker, must not make a busy loop.
         return self._poll_seconds if due is None else min(self._poll_seconds, max(0.005, due / 1000))
 
     async def _start_due(self, name: str, lane: Lane, slots: asyncio.Semaphore, pace: Pace) -> int:
         """Claim and start what is due; waiting lanes claim only as many as they can start at once."""
         started = 0
         active = await self._active_pipelines()
+        # A look first: on SQLite a claim that finds nothing would still take the one write lock.
         for pipeline in await self._executor.read(self._items.with_due, active, name):
             if not await self._place(slots):
                 break
@@ -300,6 +304,7 @@ class Worker:
                 self._spawn(self._batches.run_leased(leases, slots))
             else:
                 for number, lease in enumerate(leases):
+                    # The first place was taken above, before the claim.
                     if number:
                         await slots.acquire()
                     self._spawn(self._run_one(lease, slots))
@@ -310,6 +315,7 @@ class Worker:
         if not slots.locked():
             await slots.acquire()
         else:
+            # A long attempt may hold the last place: a worker that is told to stop does not wait for it here.
             taking, stopping = asyncio.create_task(slots.acquire()), asyncio.create_task(self._stop.wait())
             await asyncio.wait({taking, stopping}, return_when=asyncio.FIRST_COMPLETED)
             stopping.cancel()
@@ -350,6 +356,7 @@ class Worker:
         self._started += 1
         task = asyncio.create_task(work)
         self._tasks.add(task)
+        # The set keeps the task alive: asyncio itself holds only a weak reference.
         task.add_done_callback(self._ended)
 
     def _ended(self, task: asyncio.Task[None]) -> None:

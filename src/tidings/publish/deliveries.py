@@ -112,6 +112,7 @@ def deliveries_for(
         for route in routes:
             if route.pipeline == pipeline and matches(_parsed(route, vocabulary, work.now_ms), document, pipeline):
                 delivery = _delivery(pipeline, work, notice, number, route)
+                # Two routes to one channel may both match: the notice goes there once.
                 found.setdefault(delivery.key, delivery)
     return tuple(found.values())
 
@@ -181,6 +182,7 @@ DELIVERIES = Collection(
 
 
 def _delivery(pipeline: str, work: Work, notice: Notice, number: int, route: Route) -> Finding:
+    # The revision is part of the key: a correction is announced, and the same publication made twice is not.
     key = f"{route.channel}/{work.kind}/{work.key}/{work.revision}" + (f"/{number}" if number else "")
     body = Delivery(
         id=short_id(pipeline, key),

@@ -109,6 +109,8 @@ class Sender:
             return Reject(f"expired: {outdated}")
         if await self.is_paused(channel.name):
             return Postpone(_paused_until(work), f"channel {channel.name} is paused")
+        # The lane claims by age, but a retry comes back later than what was queued behind it. Asking the store keeps
+        # the order.
         ahead = await self.ahead(work)
         if ahead:
             wait_ms = await self.closed_for_ms(channel.rate) + ahead * TURN_MS
@@ -167,6 +169,8 @@ class Sender:
 
     async def _take(self, turn: _Turn, work: Work, channel: Channel) -> Outcome:
         """Make the request and note in `turn` how it ended."""
+        # Waiting for the place took time. A request that outlives its lease may be made a second time by another
+        # worker.
         if self.monotonic() >= work.deadline:
             turn.ended = "late"
             return Postpone(work.now_ms, "the lease was nearly over; nothing was sent")
@@ -177,6 +181,7 @@ class Sender:
             return Postpone(work.now_ms + turn.not_before_ms, str(request))
         except Misconfigured as problem:
             turn.ended = "refused"
+            # Every later notice would fail the same way, and Discord bans senders of many invalid requests.
             await self.pause_channel(channel.name, str(problem))
             return Postpone(_paused_until(work), f"channel {channel.name} was paused: {problem}")
         except (Transient, asyncio.CancelledError) as failure:
@@ -185,6 +190,7 @@ class Sender:
             turn.ended = "ambiguous" if isinstance(error, Ambiguous) else "failed"
             turn.not_before_ms = self._backoff_ms(work.attempt)
             if turn.ended == "ambiguous" and channel.policy == "at-most-once":
+                # A dead letter waits for a person, who can look into the channel.
                 raise Permanent(f"ambiguous: {error}", cause="ambiguous") from None
             raise error from None
         turn.ended, turn.not_before_ms = "sent", receipt.not_before_ms

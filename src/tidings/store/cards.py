@@ -118,6 +118,7 @@ def drop_expired(tx: Tx) -> int:
 
 def _withdraw(tx: Tx, dropped: Sequence[DroppedCard]) -> int:
     """Let followers know what was taken off the shelf; return how much it was."""
+    # In the order of names. A draw locks its pipeline until the commit: two orders could deadlock.
     for name, group in groupby(sorted(dropped, key=_BY_PIPELINE), key=_BY_PIPELINE):
         cards = list(group)
         first = draw_versions(tx, name, len(cards))
@@ -185,6 +186,8 @@ def _held_ids(tx: Tx, pipeline: Pipeline, index: IdIndex) -> dict[str, int]:
 
 def _write_ids(tx: Tx, pipeline: Pipeline, index: IdIndex, ids: Mapping[str, int], now_ms: int) -> int:
     kept = sorted(((sort, each) for each, sort in ids.items()), reverse=True)[: index.newest]
+    # An unchanged list is not written, though a version was drawn for it. Gaps between versions do no harm: readers ask
+    # for what is greater.
     written: Any = tx.value(
         "put_entry",
         pipeline=pipeline.name,

@@ -74,6 +74,8 @@ class ChangeStore:
         parents: dict[str, list[str]] = {}
         names: Collection[str] = refs
         with self._database.reading() as tx:
+            # Level by level, and no name twice: the refs of one batch share most of their ancestors, and a cycle ends
+            # here.
             while above := [(name,) for name in dict.fromkeys(names) if name not in parents]:
                 parents.update({name: [] for (name,) in above})
                 for link in tx.returning(ParentLink, "parents_of", above, pipeline=pipeline, relation=relation):
@@ -118,6 +120,7 @@ def _place(after: str | None, stream: str, end: StreamEnd) -> StreamPlace:
 
 
 def _is_version(number: str) -> bool:
+    # A cursor comes from outside, and `int` would also take "1_0", other scripts' digits and megabytes of them.
     return number.isascii() and number.isdecimal() and len(number) < 19
 
 

@@ -30,6 +30,7 @@ class FollowerNotes:
 
     def put(self, view: FollowerView) -> None:
         """Note how a follower stands."""
+        # Every serving process follows for itself, and each may lag differently.
         key = f"{view.name}@{view.process}"
         with self._database.transaction() as tx:
             tx.run("cache_value", name=CACHE, key=key, value=_encode(view), ttl_ms=KEPT_MS)

@@ -111,6 +111,8 @@ class LimiterStore:
             now = tx.value("now")
             limiter = tx.row(Limiter, "read_limiter", name=name) or Limiter("[]", 0, 0, 0)
             window = round(per_seconds * 1000)
+            # Times later than now were written before the clock was set back. Kept, they would close the limiter until
+            # then.
             entries = [at for at in _times(limiter) if now - window < at <= now]
             next_entry = entries[-limit] + window if len(entries) >= limit else 0
             opens = max(limiter.held_until, limiter.not_before, next_entry)

@@ -102,6 +102,7 @@ def replace_links(tx: Tx, stated: Sequence[tuple[str, str, tuple[Link, ...] | No
 
 def drop_links(tx: Tx, names: Sequence[tuple[str, str]]) -> list[StatedPlace]:
     """Forget what items, by pipeline and ref, have stated; return what it was of those below them."""
+    # Two statements, because each is answered by an index of its own.
     tx.put("drop_links_of_child", names)
     return tx.returning(StatedPlace, "drop_links_of_parent", names)
 
@@ -140,6 +141,7 @@ def _rows(pipeline: str, name: str, links: Sequence[Link]) -> list[LinkRow]:
     rows = [
         LinkRow(pipeline, link.relation, link.child, _said_by(name, link), link.parent, link.position) for link in links
     ]
+    # Each link once: a statement must not write the same row twice.
     return rows if len(rows) < 2 else list({(row.relation, row.child, row.parent): row for row in rows}.values())
 
 
@@ -165,6 +167,7 @@ class LinkStore:
             rows = tx.rows(ThreadRow, "thread", pipeline=pipeline, relation=relation, root=root, limit=limit)
         nodes, seen = [ThreadNode(root, None, None, 0)], {root}
         for row in rows:
+            # An item may state several parents, or a cycle. It is shown once, where it stands highest.
             if row.ref not in seen:
                 seen.add(row.ref)
                 nodes.append(ThreadNode(row.ref, row.parent, row.position, row.depth))

@@ -123,6 +123,7 @@ class IntakeLog:
                 final.append(number)
                 continue
             new, changed = (new + 1, changed) if current is None else (new, changed + 1)
+            # One page may hold a key twice. The second finding is compared with the first, not with what is stored.
             known[name] = finding.fingerprint
             fresh.append(
                 NewFinding(number, pipeline, *name, finding.fingerprint, finding.priority, finding.payload, source)
@@ -155,6 +156,7 @@ class IntakeLog:
                 reservation = reservations.reserve(tx, self._pipelines, pipeline, rows, lease_ms)
                 if reservation is not None:
                     return merged, reservation
+            # While a stretch is reserved, nothing after it is merged: revisions come in the order of the log.
             return merged if reserved else merged + reservations.merge_next(tx, self._pipelines, pipeline, rows), None
 
     def merge(self, pipeline: str, limit: int = 500) -> Merged:
@@ -164,6 +166,7 @@ class IntakeLog:
             rows = self._next(tx, pipeline, checkpoint(tx, pipeline), limit)
             merged = reservations.merge_next(tx, self._pipelines, pipeline, rows)
             if merged.read:
+                # Workers that have reserved these findings will find their reservation gone, and write nothing.
                 tx.run("drop_reservations", pipeline=pipeline)
             return merged
 
@@ -176,6 +179,7 @@ class IntakeLog:
 
     def _next(self, tx: Tx, pipeline: str, after: int, limit: int) -> list[LogRow]:
         """Read the next findings, fewer where they are large."""
+        # The database adds the sizes up first, so that a batch of large pages is not read only to be dropped.
         while limit > 1 and tx.value("size_of_findings", pipeline=pipeline, after=after, limit=limit) > BATCH_BYTES:
             limit //= 2
         return tx.rows(LogRow, "next_findings", pipeline=pipeline, after=after, limit=limit)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from tidings.model.publication import delivery_keys
 from tidings.store.db.database import Database
 
 REASON_CHARS_MAX = 500
@@ -31,8 +32,9 @@ class PauseStore:
         """Start a part again; False where it was not paused."""
         sort, _, name = part.partition(":")
         with self._database.transaction() as tx:
+            # Deliveries to a paused channel were postponed by up to hours, and should not wait out that time.
             if sort == "channel":
-                tx.run("wake_deliveries", prefix=f"{name}/", prefix_end=f"{name}0")
+                tx.run("wake_deliveries", **delivery_keys(name))
             return tx.run("resume", part=part) > 0
 
     def reasons(self) -> dict[str, str]:

@@ -70,6 +70,7 @@ def reserve(
 ) -> Reservation | None:
     """Reserve a stretch of the log, if any of its findings can be run before its item is born."""
     declared = pipelines.get(pipeline)
+    # A first card is shown by the merge, at once. Run before birth, the item would appear only with the end of its run.
     if declared is None or declared.first_cards:
         return None
     starts = {kind: workflow.start for kind, workflow in declared.workflows.items() if workflow.begins_pure}
@@ -85,6 +86,7 @@ def reserve(
 def _fresh(tx: Tx, pipeline: str, rows: Sequence[LogRow]) -> list[LogRow]:
     """Return the findings whose keys are new and stand only once among them."""
     times = Counter([(row.kind, row.key) for row in rows])
+    # Two findings of one key are two revisions, in order. Only the merge makes those.
     if len(times) < len(rows):
         rows = [row for row in rows if times[row.kind, row.key] == 1]
     names = [Name(number, pipeline, row.kind, row.key) for number, row in enumerate(rows)]
@@ -105,6 +107,7 @@ def finish(
     """Merge what a stretch holds besides the findings that were run and written; move the checkpoint past it."""
     bounds = {"pipeline": pipeline, "after": checkpoint(tx, pipeline), "through": stretch.through}
     count: int = tx.value("count_between", **bounds)
+    # Mostly every finding was run and written, and the stretch need not be read a second time.
     rows = tx.rows(LogRow, "findings_between", **bounds, limit=count) if count > len(written) else []
     rest = merge(tx, pipelines, pipeline, [row for row in rows if row.id not in written])
     tx.run("drop_reservation", id=stretch.id)

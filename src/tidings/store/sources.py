@@ -116,6 +116,7 @@ class ScheduleStore:
         """Take the turn between two runs; None where the source is paused, or taken."""
         with self._database.transaction() as tx:
             lease_ms = round(lease_seconds * 1000)
+            # Forced, because the source is not due between two runs. A pause and another process's turn still hold.
             taken = tx.row(TakenTurn, "claim_schedule", source=source, owner=owner, lease_ms=lease_ms, force=1)
         return None if taken is None else Turn(source, taken.token, taken.failures, 0)
 

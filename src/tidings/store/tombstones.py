@@ -37,6 +37,7 @@ class Buried(NamedTuple):
 def find_buried(tx: Tx, names: Sequence[Name]) -> dict[int, Buried]:
     """Return the tombstones of those that have one, by the number of the name."""
     pipelines = {name.pipeline for name in names}
+    # Most pipelines have no tombstone. One look into an index then saves a look-up for every key.
     if not any(tx.value("any_tombstone", pipeline=pipeline) for pipeline in pipelines):
         return {}
     return {stone.number: stone for stone in tx.returning(Buried, "look_up_tombstones", names)}

@@ -42,6 +42,7 @@ class BucketTarget:
         options: dict[str, Any] = {"region": region or "us-east-1"}
         if access_key:
             options |= {"access_key_id": access_key, "secret_access_key": secret}
+        # Stores other than Amazon's seldom resolve a host name for every bucket.
         if endpoint:
             options |= {"endpoint": endpoint, "virtual_hosted_style_request": False}
         client: Any = {"timeout": f"{CALL_SECONDS}s", "allow_http": endpoint.startswith("http://")}
@@ -79,6 +80,7 @@ class BucketTarget:
             if isinstance(each, BaseException) and not isinstance(each, Transient):
                 raise each
         failed = {key for key, each in zip(keys, done, strict=True) if isinstance(each, Transient)}
+        # If all failed, the store is away, and its own words say more than "500 cards were not taken".
         if len(failed) == len(keys) and isinstance(done[0], Transient):
             raise done[0]
         return failed

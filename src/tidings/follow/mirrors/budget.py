@@ -65,8 +65,11 @@ class WriteBudget:
             await self._counter.count(name, amount)
             return amount
         while amount:
+            # Asking for both and spending one leaves `kept_back` for the others that ask at the same moment.
             if await self._counter.reserve(name, amount + kept_back, self._limit):
                 await self._counter.settle(name, amount + kept_back, amount)
                 return amount
+            # Halved until it fits: the counter says only yes or no, and what is left may be taken by another process
+            # meanwhile.
             amount //= 2
         return 0

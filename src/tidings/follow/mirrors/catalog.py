@@ -82,4 +82,5 @@ def readable(pipeline: str, value: bytes | None) -> Catalog | None:
         catalog = msgspec.json.decode(value, type=Catalog)
     except (msgspec.ValidationError, msgspec.DecodeError):
         return None
+    # Two deployments may share a folder or a database by mistake.
     return catalog if catalog.format == FORMAT and catalog.pipeline == pipeline else None

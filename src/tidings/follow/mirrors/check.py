@@ -48,6 +48,7 @@ async def check(
     cards = {names.card(plan.name, *named): each for each in wanted if (named := _card_of(plan, each)) is not None}
     is_waiting = {key for key, card in cards.items() if settled_at is not None and card.written_at > settled_at}
     is_listed = not cards or readable(plan.name, (await target.get_many([catalog])).get(catalog)) is not None
+    # By value, not by the catalog: a check that believed the catalog could not find what someone changed in the target.
     wrong = {key for key, card in cards.items() if held.get(key) != card.value}
     without_card: list[str] = []
     unlisted: list[str] = []

@@ -86,6 +86,7 @@ class CloudflareTarget:
         for part in _parts(values):
             pairs = [{"key": self._prefix + key, "value": value.decode()} for key, value in part.items()]
             answer = await self._call("PUT", "/bulk", pairs)
+            # The call succeeds even if single keys did not: Cloudflare names those in its answer.
             refused = (answer.result or {}).get("unsuccessful_keys") or []
             failed |= {key.removeprefix(self._prefix) for key in refused}
         return failed

@@ -77,6 +77,7 @@ class FolderTarget:
         for key, value in values.items():
             file = self._folder / key
             file.parent.mkdir(parents=True, exist_ok=True)
+            # In the same folder: a rename across file systems is a copy, and readers would see half of it.
             unfinished = file.parent / f"{UNFINISHED}{secrets.token_hex(8)}"
             with unfinished.open("wb") as opened:
                 opened.write(value)
@@ -113,6 +114,7 @@ class FolderTarget:
             known = (self._folder / key).stat()
         except FileNotFoundError:
             return None
+        # Every write is a new file with a new inode, so two writes within one tick of the clock differ too.
         return f"{known.st_ino}-{known.st_mtime_ns}"
 
     async def replace(self, key: str, value: bytes, tag: str | None) -> str | None:

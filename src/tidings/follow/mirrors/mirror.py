@@ -68,6 +68,7 @@ class Mirror:
         self._is_writer: bool | None = None
         """None: nobody has asked yet."""
         self._rests_until = 0
+        # The stream is followed by one task and the target written by another: neither may see the copy half changed.
         self._lock = asyncio.Lock()
         self._seldom = Seldom(60)
 
@@ -176,6 +177,7 @@ class Mirror:
             except WrittenByAnother:
                 self._let_go(copy.plan.name)
                 raise
+        # Last, after the lists that no longer name these cards.
         await self._delete(copy)
 
     async def _put_cards(self, copy: PipelineCopy, due: Sequence[WaitingCard], now: int) -> None:
@@ -184,9 +186,11 @@ class Mirror:
         while batch := list(islice(rest, self.target.batch_max)):
             allowed = await self._budget.take_writes(len(batch), kept_back=kept_back)
             written = {card.key: card for card in batch[:allowed]}
+            # Before the write: if it is cut off, these cards may or may not stand in the target.
             copy.note_attempt(written.keys())
             failed = await self.target.put_many({key: card.value for key, card in written.items()}) if written else ()
             copy.note_written([card for key, card in written.items() if key not in failed], now)
+            # Those that were taken are noted above, and only the others are written again.
             if failed:
                 raise Transient(f"{len(failed)} of {len(written)} cards were not taken")
             if allowed < len(batch):
@@ -204,6 +208,8 @@ class Mirror:
         if not await self._budget.take_all(needed):
             self._rest(copy, now)
             return
+        # Before the catalog, which names them: a crash in between leaves lists that are newer than the catalog says,
+        # and the next catalog writes them again.
         for part in (rendered, changed):
             if part and await self.target.put_many(part):
                 raise Transient("an index was not taken")

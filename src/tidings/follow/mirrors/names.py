@@ -140,5 +140,6 @@ def shortened(name: str, bytes_max: int) -> str:
     raw = name.encode()
     if len(raw) <= bytes_max:
         return name
+    # A digest of the whole name: two long names may share their beginning.
     mark = blake2b(raw, digest_size=16).hexdigest()
     return f"{raw[: bytes_max - len(mark) - 1].decode(errors='ignore')}~{mark}"

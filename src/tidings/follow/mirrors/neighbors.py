@@ -28,6 +28,7 @@ class CardLinks:
         """Return everything below `root` that is mirrored, root first, parents before children."""
         nodes = [ThreadNode(root, None, None, 0)]
         seen = {root}
+        # The list grows while it is walked: parents come before their children, level by level.
         for node in nodes:
             for place, child in enumerate(self.children(pipeline, relation, node.ref)):
                 if child not in seen and len(nodes) < limit:

@@ -112,6 +112,8 @@ class PipelineCopy:
             if note is not None or waits is not None or self._goes_on:
                 self._withdraw(collection, card_id, now)
         elif note is None or not self._is_written(key, note, change):
+            # Counted from the first change that is not written. A card that changes every minute would otherwise never
+            # be.
             since = min(now, change.written_at, waits.since if waits is not None else now)
             self.waiting[key] = WaitingCard(collection, card_id, key, change, since, self._batch)
         else:
@@ -172,6 +174,7 @@ class PipelineCopy:
             self.waiting.pop(card.key, None)
             self._own.add(card.key)
             self._unconfirmed.discard(card.key)
+            # Withdrawn and shown again: it must not be deleted after it was written.
             self._doomed.discard(card.key)
             self.removable.discard(card.key)
             self._touch(now)
@@ -202,6 +205,8 @@ class PipelineCopy:
         return msgspec.structs.replace(
             self.catalog,
             position=self.safe_position(),
+            # At least the time: a mirror that was emptied begins at 0, and readers that saw a higher number would
+            # notice nothing.
             sequence=max(self.catalog.sequence + 1, now),
             indexed_at=now,
             doomed=sorted(self._doomed),
@@ -223,6 +228,7 @@ class PipelineCopy:
 
     def withdraw_unconfirmed(self, now: int) -> None:
         """Withdraw what the stream, followed from nothing, has not shown again. One shown later is written again."""
+        # What waits was shown again and is only not written yet.
         gone = self._unconfirmed - self.waiting.keys()
         for name, each in list(self.catalog.names()):
             if self._key_of(self.plan.collections[name], each) in gone:

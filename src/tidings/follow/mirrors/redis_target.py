@@ -90,6 +90,7 @@ class RedisTarget:
 
     async def keys(self, prefix: str) -> set[str]:
         """Return every key that begins so; SCAN may name one twice."""
+        # Ids come from outside: a `*` or `[` in one would match other keys.
         pattern = self._name(prefix).translate({ord(sign): f"\\{sign}" for sign in "*?[]\\^"}) + "*"
         async with self._translated():
             found = [key async for key in self._redis.scan_iter(match=pattern, count=_PAGE)]
@@ -106,6 +107,7 @@ class RedisTarget:
         following = secrets.token_hex(8)
         names = self._name(key), self._name(f"tidings:tag:{key}")
         async with self._translated():
+            # `MULTI` could not compare, and `WATCH` needs a connection of its own.
             done = await self._redis.eval(_REPLACE, 2, *names, value, tag or "", following)
         if not done:
             raise WrittenByAnother(f"{self.place}: another process wrote {key}")

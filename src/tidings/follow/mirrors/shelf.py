@@ -99,6 +99,7 @@ class MirrorShelf:
 
     def _wait(self, reading: Coroutine[Any, Any, T]) -> T:
         try:
+            # Handlers call the shelf from worker threads. On the loop itself this would wait for itself for ever.
             return asyncio.run_coroutine_threadsafe(reading, self._loop).result(WAIT_SECONDS)
         except (TidingsError, TooSlow) as error:
             raise StoreUnavailable(f"the mirror in {self._target.place} cannot be read: {error}") from error

@@ -52,6 +52,7 @@ class IndexFolder:
         self._path.mkdir(parents=True, exist_ok=True)
         file = (self._path / LOCK_NAME).open("ab")
         try:
+            # The engine locks too, but only while it writes. Ours also covers removing an index and making a new one.
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             file.close()
@@ -70,11 +71,14 @@ class IndexFolder:
         if self._path is None or not (self._home / "meta.json").exists():
             return None
         try:
+            # The engine maps its files and trusts them: a flipped bit makes it panic, or find too little, long after
+            # the start.
             if check and not all(map(_is_whole, self._segment_files())):
                 return None
             index = tantivy.Index(self.schema, path=str(self._home), reuse=True)
             index.config_reader("manual")
             index.reload()
+            # Opening reads little. The first search is where a file that is cut off shows itself.
             index.searcher().search(tantivy.Query.all_query(), 1)
         except BaseException as error:
             if is_damage(error):

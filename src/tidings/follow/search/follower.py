@@ -41,6 +41,7 @@ class SearchFollower:
     async def follow(self, pipeline: str, changes: Sequence[Change], position: str) -> None:
         """Index what the changed cards show now; what shows nothing any more leaves the index."""
         items = [change.item for change in changes if change.item > 0]
+        # Entries of no item, such as an id index, have ids below zero and are nothing to search for.
         shown = [change.item for change in changes if change.item > 0 and change.value is not None]
         copies = await self._executor.read(self._copies.accepted, shown)
         relations = {each.kind: each.relation for each in self._pipelines[pipeline].collections if each.relation}
@@ -59,6 +60,8 @@ class SearchFollower:
         position: str,
     ) -> None:
         entries = [entry for copy in copies.values() if (entry := self._entry(pipeline, copy, above)) is not None]
+        # Whatever changed and has no document now leaves the index: withdrawn, unreadable, or changed again since. Its
+        # next change is still to come.
         indexed = {entry.item for entry in entries}
         self._index.apply(pipeline, entries, [item for item in items if item not in indexed], position)
 

@@ -26,6 +26,7 @@ def hit_of(searcher: tantivy.Searcher, ranked: Ranked, root: Part, now_ms: int, 
         kind=entry.kind,
         key=entry.key,
         title=document.title,
+        # A hit found by its author or a mark has no passage, so it shows how its text begins.
         snippet=passages.get("text") or passages.get("title") or beginning(document.text),
         rank=ranked.rank,
         author=document.author,

@@ -24,6 +24,8 @@ from tidings.model.errors import BadInput, Transient
 from tidings.model.query_tree import Part
 
 T = TypeVar("T")
+# The engine writes a segment whenever this is full. With less, a build from nothing makes many small ones that have to
+# be merged.
 HEAP_BYTES = 100_000_000
 PENDING_MAX = 20_000
 """How many entries may wait for a commit."""
@@ -53,6 +55,8 @@ class SearchIndex:
         self._clock = clock
         self._monotonic = monotonic
         self._pins = Pins(monotonic)
+        # Followed by one thread and searched by others. Reentrant, because finding damage begins from nothing on the
+        # spot.
         self._lock = threading.RLock()
         self._writer: tantivy.IndexWriter | None = None
         self._pending = 0
@@ -94,6 +98,8 @@ class SearchIndex:
         """
         entries = {entry.item: entry for entry in put}
         with self._writing(pipeline) as writer:
+            # The engine knows no update: the old document is deleted by its mark, and the new one added in the same
+            # commit.
             for item in (*withdrawn, *self._present(pipeline, entries)):
                 writer.delete_documents_by_term("marks", item_mark(pipeline, item))
             for entry in entries.values():
@@ -123,6 +129,7 @@ class SearchIndex:
         with self._lock:
             self.flush()
             if self._writer is not None:
+                # Merges go on in threads after a commit. Files that are half merged would be left behind.
                 self._writer.wait_merging_threads()
             self._writer = None
             self._pins.clear()
@@ -155,6 +162,7 @@ class SearchIndex:
 
     def _state(self) -> IndexState:
         with self._lock:
+            # Looking for new segments reads a file. A process that writes itself reloads when it commits.
             if self._monotonic() - self._reloaded_at >= RELOAD_SECONDS:
                 self._reloaded_at = self._monotonic()
                 if not self._folder.is_locked_here:
@@ -170,6 +178,7 @@ class SearchIndex:
             if not is_damage(error):
                 raise
             self._index = self._opened(may_write=False)
+        # An index that was created again has a new folder, and an open one goes on seeing the old, now empty one.
         if self._index.searcher().num_segments == 0:
             self._index = self._opened(may_write=False)
 

@@ -46,6 +46,7 @@ class Wanted:
         """Return the wanted token that stands in a piece of text, or nothing."""
         token = self._met.get(span)
         if token is None:
+            # Most words of a text repeat, and folding and stemming one takes far longer than looking it up.
             if len(self._met) >= SPANS_REMEMBERED_MAX:
                 self._met.clear()
             found = (span.lower(),) if span.isascii() and span.isalnum() else tokens(span)
@@ -134,6 +135,7 @@ def _is_dense_met(letters: str, words: Wanted) -> bool:
 def _best_start(found: list[WordPlace]) -> int:
     room = PASSAGE_CHARS - LEAD_CHARS
     best, best_worth = found[0].start, 0
+    # Bounded on both sides: a word such as "the" may stand in a text thousands of times.
     for n, first in enumerate(found[:200]):
         inside = [each for each in found[n : n + 40] if each.end <= first.start + room]
         worth = 10 * len({each.word for each in inside}) + len(inside)

@@ -41,6 +41,7 @@ def build_schema() -> tantivy.Schema:
         builder.add_text_field(name, tokenizer_name="whitespace", index_option="position")
     for name in ("title_stems", "text_stems"):
         builder.add_text_field(name, tokenizer_name="whitespace", index_option="freq")
+    # One field for all exact values. A field for each would cost the engine files and memory, used or not.
     builder.add_text_field("marks", tokenizer_name="whitespace", index_option="basic")
     builder.add_json_field("numbers", fast=True, tokenizer_name="raw", index_option="basic")
     for name in ("type", "pipeline", "source"):
@@ -66,6 +67,7 @@ def written(entry: SearchEntry) -> tantivy.Document:
     made = tantivy.Document()
     made.add_integer("item", entry.item)
     made.add_integer("time", source.time_ms)
+    # A document without the field could not be sorted with those that have it.
     made.add_integer("points", NO_SCORE if source.score is None else max(-INTEGER_MAX, min(INTEGER_MAX, source.score)))
     made.add_float("weight", score_weight(source.score))
     _add_words(made, "title", source.title, source.language)

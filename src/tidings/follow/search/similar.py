@@ -55,6 +55,7 @@ def _telling_terms(state: IndexState, entry: SearchEntry) -> list[tuple[str, flo
     worths = []
     for term, count in counts.most_common(200):
         documents = max(state.searcher.doc_freq(field, term) for field in ("title_stems", "text_stems"))
+        # A word that only this item has leads nowhere.
         if 1 < documents <= max(5, COMMON_SHARE * total) and len(term) > 1:
             worths.append((term, math.sqrt(count) * math.log(1 + total / documents)))
     return sorted(worths, key=lambda each: (-each[1], each[0]))[:TERMS_MAX]

@@ -22,6 +22,7 @@ _LAST_WORD = re.compile(r"\S+$")
 
 def suggestions(state: IndexState, text: str, pipeline: str | None, limit: int) -> list[str]:
     """Complete the last word, and name titles that have what was typed; none where a text ends with a space."""
+    # The end counts: that is where someone types.
     text = text[-TEXT_CHARS_MAX:]
     last = _LAST_WORD.search(text)
     words = tokens(last[0]) if last is not None else []

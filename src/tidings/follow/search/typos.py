@@ -64,6 +64,7 @@ def _nearest(word: str, translator: Translator) -> str | None:
 def _near(word: str, field: str, distance: int, translator: Translator) -> set[str]:
     """Return the words at a distance: the engine finds only the documents, which are then looked through."""
     query = Query.fuzzy_term_query(translator.schema, field, word, distance, transposition_cost_one=True)
+    # The engine does not tell which of its words were near enough.
     hits = translator.searcher.search(query, EXAMPLES, count=False).hits
     return {token for _, place in hits for token in _words_of(translator.searcher, place, field) if
             _is_within(token, word, distance)}  # fmt: skip

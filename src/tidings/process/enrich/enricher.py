@@ -161,6 +161,7 @@ class MeteredEnricher:
             async with self._places, self._budgeted(endpoint, question, material, tab, pipeline):
                 await self._wait_for_start()
                 answer = await endpoint.ask(question, material, tab)
+        # It is a SlowDown too, but of our own making: the endpoint is not asked to slow down.
         except OverBudget:
             raise
         except SlowDown as error:
@@ -194,6 +195,8 @@ class MeteredEnricher:
         try:
             yield
         finally:
+            # The request was cut off. Counting the worst case may waste some budget; counting nothing could overdraw
+            # it.
             if tab.is_unknown:
                 tab.tokens_in, tab.tokens_out = max(tab.tokens_in, most[0]), max(tab.tokens_out, most[1])
             # A cancelled item has used its tokens all the same: the shield lets the ledger hear of it.
@@ -205,6 +208,7 @@ class MeteredEnricher:
             if await self._ledger.reserve(name, amount, limit):
                 reserved[name] = amount
                 continue
+            # All or nothing: what one budget has set aside would otherwise be missing for the rest of the day.
             for taken, part in reserved.items():
                 await self._ledger.settle(taken, part, 0)
             wait = seconds_left_in_day(self._clock.now_ms())

@@ -52,6 +52,7 @@ class ChildExtractor:
         self._idle: asyncio.LifoQueue[_Child] | None = None
 
     async def __aenter__(self) -> ChildExtractor:
+        # Last in, first out: the child that just read a page is warm, and the others may stay unstarted.
         self._idle = asyncio.LifoQueue()
         for child in self._children:
             self._idle.put_nowait(child)

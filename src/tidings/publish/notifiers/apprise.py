@@ -61,6 +61,7 @@ class Apprise:
         text = self.render(notice, delivery_id)
         try:
             async with asyncio.timeout(self._timeout_seconds):
+                # Apprise calls are blocking. After the time limit the thread goes on, so the outcome is unknown.
                 confirmed = await asyncio.to_thread(self._service.notify, **text)
         except TimeoutError:
             raise Ambiguous(f"apprise:{self.name} did not answer in {self._timeout_seconds:g} s") from None

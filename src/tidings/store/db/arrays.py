@@ -28,6 +28,7 @@ class _Element:
 _ELEMENTS = {
     "text": _Element(25, 1009, str.encode),
     "bigint": _Element(20, 1016, struct.Struct(">q").pack),
+    # `b"" + value` also turns a memoryview, as the driver returns bodies, into bytes.
     "bytea": _Element(17, 1001, b"".__add__),
     "double": _Element(701, 1022, struct.Struct(">d").pack),
 }

@@ -115,9 +115,12 @@ class StoreExecutor:
         try:
             with self._database.transaction():
                 while call is not None:
+                    # Otherwise its caller has given up and may ask again: what was not begun is never begun.
                     if not call.future.done():
                         group.append(call)
                         answers.append(self._answer(call))
+                    # A bound in calls and in time: calls arrive while others run, and the first caller waits for the
+                    # commit of them all.
                     if len(group) == GROUP_MAX or time.monotonic() > until or self._waiting.empty():
                         break
                     call = self._waiting.get()

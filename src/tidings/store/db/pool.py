@@ -104,6 +104,7 @@ class Pool:
     def _connected(self) -> BoundConnection:
         last = self._failure
         if last is not None and time.monotonic() - last.at < AGAIN_SECONDS:
+            # Several threads raise this one exception, and each raise would lengthen its traceback.
             raise last.error.with_traceback(None)
         try:
             connection = self._connect()

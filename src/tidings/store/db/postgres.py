@@ -31,6 +31,8 @@ HINT_SECONDS = 0.1
 AGAIN_SECONDS = 0.2
 COMPARE_SECONDS = 60.0
 SCAN_ROWS = 1_000
+# The limits are the server's own, for statements that a client left behind when it died. Compiling (jit) takes longer
+# than any of our statements runs.
 _SESSION = (
     "SET statement_timeout = '5s'; SET lock_timeout = '2s'; SET idle_in_transaction_session_timeout = '10s'; "
     "SET timezone = 'UTC'; SET jit = off"
@@ -221,6 +223,7 @@ class PostgresDatabase:
 
     def _configure_reader(self, connection: BoundConnection) -> None:
         self._configure(connection)
+        # One snapshot for all statements of a reading, as SQLite gives. READ COMMITTED takes a new one for each.
         connection.isolation_level = psycopg.IsolationLevel.REPEATABLE_READ
         connection.read_only = True
 
@@ -293,6 +296,7 @@ class PostgresDatabase:
     def hint(self) -> None:
         """Tell other processes that there is work; at most a few times a second, since they poll anyway."""
         now = time.monotonic()
+        # PostgreSQL lets transactions that notify commit only one after the other, across the whole server.
         if now - self._hinted < HINT_SECONDS:
             return
         self._hinted = now
@@ -305,6 +309,7 @@ class PostgresDatabase:
         with self._listening, translated():
             if self._listener is None or self._listener.closed:
                 self._listener = self._reach()
+                # The server delivers notifications only between transactions.
                 self._listener.autocommit = True
                 self._listener.execute("LISTEN tidings_work")
             try:
@@ -340,6 +345,7 @@ def translated() -> Iterator[None]:
     """Turn the driver's exceptions into ours, with what helps."""
     try:
         yield
+    # The order counts: most of these are subclasses of `OperationalError`, and so of `psycopg.Error` below.
     except (psycopg.errors.DiskFull, psycopg.errors.OutOfMemory) as error:
         raise StoreUnavailable("PostgreSQL has no room left; free some space and tidings goes on") from error
     except (psycopg.errors.DeadlockDetected, psycopg.errors.SerializationFailure) as error:

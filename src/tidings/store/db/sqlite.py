@@ -181,6 +181,8 @@ class SqliteDatabase:
     def _open(self, cache_kib: int = READER_CACHE_KIB) -> apsw.Connection:
         if self._pid != os.getpid():
             raise StoreUnavailable("a SQLite connection must not cross a fork; open the database in the new process")
+        # Every statement has a few texts, one for each width of a batch. With the default of 100 they push each other
+        # out.
         connection = apsw.Connection(self.path, statementcachesize=300)
         connection.set_busy_handler(self._lock_wait.tick)
         connection.execute("PRAGMA page_size = 8192")
@@ -188,6 +190,7 @@ class SqliteDatabase:
         connection.execute(f"PRAGMA synchronous = {self._synchronous}")
         connection.execute("PRAGMA temp_store = MEMORY")
         connection.execute(f"PRAGMA cache_size = -{cache_kib}")
+        # A long read keeps the log from being used again, so it grows. Afterwards it is cut back to 64 MiB.
         connection.execute("PRAGMA journal_size_limit = 67108864")
         # Deterministic lets SQLite ask once a statement; within one, time stands still.
         connection.create_scalar_function("tidings_now", self._now_ms, 0, deterministic=True)
@@ -217,6 +220,7 @@ class SqliteDatabase:
     @contextmanager
     def transaction(self) -> Iterator[Tx]:
         """Open a writing transaction, or join the one this thread is in by a savepoint."""
+        # The lock is reentrant: a call inside a transaction joins it by a savepoint.
         with self._turn, translated(self.path):
             opening, closing, undoing = _BEGIN if self._depth == 0 else _JOIN
             if self._depth:
@@ -253,6 +257,8 @@ class SqliteDatabase:
             if connection is None:
                 connection = self._local.connection = self._open()
                 self._local.tx = SqliteTx(connection, self._now_ms)
+                # A statement that writes by mistake fails here at once, instead of waiting for the writer's lock now
+                # and then.
                 connection.execute("PRAGMA query_only = 1")
             if connection.in_transaction:
                 yield self._local.tx

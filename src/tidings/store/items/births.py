@@ -169,6 +169,7 @@ def _bear_distinct(tx: Tx, pipelines: Mapping[str, Pipeline], batch: list[Arriva
                 touched.append((item.id, arrival.intake_id))
         else:
             (waits if _must_wait(pipelines, item, arrival.finding) else restarts).append((item, arrival))
+    # Nothing changed, but the item must remember the finding: if the log is merged again, it is known as merged.
     tx.put("touch_intake_ids", touched)
     drop_tombstones(tx, reborn)
     _insert(tx, pipelines, new, births)
@@ -231,6 +232,7 @@ def _insert(tx: Tx, pipelines: Mapping[str, Pipeline], new: list[Arrival], birth
     ids = {(row.kind, row.key): row.id for row in tx.returning(NewId, "insert_items", rows)}
     born = [(ids[each.kind, each.key], each) for each, _ in new if (each.kind, each.key) in ids]
     tx.put("insert_bodies", [NewBody(item, 1, finding.payload) for item, finding in born])
+    # Only what came through the log has a place in it.
     origin: JournalKind = "born" if new[0].intake_id else "adopted"
     journal.write(tx, [journal.Entry(item, origin, 0, 0, "", starts[each.kind].state, "born") for item, each in born])
     births.born.extend(born)

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 from tidings.model.item import PRIORITIES, TOP, Item, JournalRow, Lease, split_above, split_ref
 from tidings.model.pipeline import Pipeline
+from tidings.model.publication import delivery_keys
 from tidings.model.settlement import Settled, Settlement, Swept
 from tidings.store.db.database import Database, Tx
 from tidings.store.items import journal
@@ -15,6 +16,7 @@ from tidings.store.items.settle import ItemId, settle
 from tidings.store.items.sweeps import LOST_LEASES_MAX, sweep
 from tidings.store.links import ParentRow
 
+# Newest first alone would never reach old items while a backlog lasts.
 OLDEST_SHARE = 0.2
 LeaseName = tuple[int, int]
 """An item's id and the token of the lease on it."""
@@ -52,6 +54,7 @@ class ItemStore:
         self._database = database
         self._pipelines = pipelines
         self._on_work = on_work
+        # Kept by each process for itself: if every worker gives its share, all of them together do.
         self._owed: dict[tuple[str, str], float] = {}
         self._was_suspects_turn: dict[tuple[str, str], bool] = {}
 
@@ -82,10 +85,14 @@ class ItemStore:
         with self._database.transaction() as tx:
             if in_order:
                 return tx.rows(Lease, "claim_in_order", **values, limit=limit)
+            # Every other turn: if suspects always came first, a few poisoned items could hold up the whole lane; if
+            # they came last, a busy lane would never reach them.
             if suspects_alone and self._is_suspects_turn(pipeline, lane) and limit:
                 suspects = tx.rows(Lease, "claim_suspect", **values, limit=1)
                 if suspects:
                     return suspects
+            # A batch runs as one. An item that kills the process would take the attempts of all others in the batch
+            # with it.
             values["lost_max"] = 0 if suspects_alone else LOST_LEASES_MAX
             return _claim_by_priority(tx, values, limit, share)
 
@@ -104,6 +111,7 @@ class ItemStore:
     def renew(self, leases: Sequence[LeaseName], lease_seconds: float) -> set[int]:
         """Prolong leases that still hold; return their ids."""
         with self._database.transaction() as tx:
+            # Sorted, because settle locks items in the order of their ids too: two orders could deadlock.
             rows = tx.returning(ItemId, "renew_leases", sorted(leases), lease_ms=round(lease_seconds * 1000))
         return {row.id for row in rows}
 
@@ -176,7 +184,7 @@ class ItemStore:
 
     def deliveries_before(self, channel: str, item: int) -> int:
         """Count the older deliveries to a channel that are still to be sent."""
-        values = {"prefix": f"{channel}/", "prefix_end": f"{channel}0", "id": item}
+        values = {**delivery_keys(channel), "id": item}
         with self._database.reading() as tx:
             return sum(tx.value("deliveries_before", pipeline=pipeline, **values) for pipeline in self._pipelines)
 
@@ -212,7 +220,9 @@ def _claim_by_priority(tx: Tx, values: dict[str, Any], limit: int, share: int) -
     for priority in PRIORITIES:
         if (wanted := limit - share - len(leases)) > 0:
             leases += tx.rows(Lease, "claim_items", **values, priority=priority, limit=wanted)
+    # If fewer were found, nothing else is due and the oldest are among them.
     if len(leases) == limit - share:
+        # Urgent items are reached by the loop above anyway; old bulk is what would starve.
         for priority in reversed(PRIORITIES):
             if (wanted := limit - len(leases)) > 0:
                 leases += tx.rows(Lease, "claim_oldest_items", **values, priority=priority, limit=wanted)

@@ -69,6 +69,7 @@ def begin_waiting(tx: Tx, pipelines: Mapping[str, Pipeline], ended: Iterable[End
         revision = first.get(held.id, held.waiting_revision)
         restarts.append(Restart(held.id, held.fingerprint, revision, *start, held.priority, held.intake_id))
         entries.append(journal.Entry(held.id, "changed", 0, 0, each.state, start.state, "changed"))
+        # `restart_items` clears the waiting revision. Where more copies wait behind this one, it is set again.
         if revision != held.waiting_revision:
             later.append(Waiting(held.id, held.fingerprint, held.waiting_revision, held.intake_id))
     tx.put("restart_items", restarts)
@@ -156,8 +157,10 @@ def _wake(tx: Tx, pipelines: Mapping[str, Pipeline], pipeline: str, awaiting: It
     """Restart items that may have looked before. Lock them in id order, as settle does, to avoid deadlocks."""
     found = {item.id: (item, each.parent) for each in awaiting if (item := _find(tx, pipeline, each.child)) is not None}
     woken = 0
+    # Reading locked nothing; `begin_again` reads each item again under a lock.
     for number, (item, parent) in sorted(found.items()):
         workflow = workflow_of(pipelines, pipeline, item.kind)
+        # One that rests at its start and is not leased has not looked yet: it will see the accepted item by itself.
         if workflow is not None and (item.state != workflow.start or item.lease_until is not None):
             woken += begin_again(tx, pipelines, number, workflow.start, parent, "woken")
     return woken

@@ -106,8 +106,11 @@ def settle(database: Database, pipelines: Mapping[str, Pipeline], settlements: S
             merge_abandoned(tx, pipelines, ordered[0].pipeline, own=right.batch)
             reserved = stretches(tx, ordered[0].pipeline)
             stretch = next((each for each in reserved if each.id == right.batch), None)
+            # An earlier stretch is not written yet. It may hold older findings of the same keys, and the checkpoint is
+            # one number: moved out of order it would pass over findings that are not merged.
             if stretch is not None and stretch is not reserved[0]:
                 return Settled(frozenset(), frozenset(), must_wait=True)
+        # A named lock after the first row lock could deadlock with a transaction that takes them the other way round.
         lock_awaits(database, tx, pipelines, ordered)
         closed = _close(tx, ordered, stretch)
         settled = ordered if len(closed) == len(ordered) else [s for s in ordered if s.id in closed]
@@ -175,11 +178,13 @@ def _write_effects(
     journal.write(tx, [_entry(s) for s in settled])
     are_new = isinstance(settled[0].right, Reserved)
     bodies = [NewBody(s.id, s.revision, body) for s in settled if (body := _body(s)) is not None]
+    # A plain insert: looking for rows that cannot be there costs PostgreSQL as much as writing them.
     tx.put("insert_bodies" if are_new else "put_bodies", bodies)
     tx.put("drop_other_bodies", [(s.id,) for s in settled if s.accepts and s.revision > 1])
     if are_new:
         add_links(tx, [(s.pipeline, ref(s.kind, s.key), s.links) for s in settled if s.links])
     else:
+        # The first lease has token 1. Before it the item has stated nothing, so there is nothing to remove.
         stated = [(s.pipeline, ref(s.kind, s.key), s.links, s.right.token > 1) for s in settled if s.links is not None]
         dropped = replace_links(tx, stated)
     return _bear_children(tx, pipelines, [s for s in settled if s.children]), dropped
@@ -241,6 +246,7 @@ def _entry(s: Settlement) -> journal.Entry:
             s.id, "manual", s.right.token + 1, 0, s.state_before, s.state, "manual", reason, s.right.actor, steps
         )
     kind: JournalKind = "born" if isinstance(s.right, Reserved) else "attempt"
+    # Only these endings use up a try. After any other, the next state starts counting at one again.
     attempt = s.attempts if s.ended in ("retried", "postponed", "parked", "dead") else 0
     return journal.Entry(s.id, kind, s.right.token, attempt, s.state_before, s.state, s.ended, _error(s), None, steps)
 
@@ -265,6 +271,7 @@ def _bear_children(tx: Tx, pipelines: Mapping[str, Pipeline], parents: list[Sett
         for child in s.children
         if child.kind == DELIVERY
     ]
+    # Each row once: a statement must not write the same row twice.
     tx.put("put_links", dict.fromkeys(announced))
     # In one order everywhere: two workers that insert the same children at once would otherwise lock each other out.
     # A delivery has one parent only: deliveries keep their parents' order, in which the channel then tells of them.

@@ -48,6 +48,8 @@ class Burial(NamedTuple):
 def sweep(database: Database, pipelines: Mapping[str, Pipeline], limit: int) -> Swept:
     """Return up to `limit` expired leases to the queue."""
     with database.transaction() as tx:
+        # Found without a lock. The statement below is guarded by the token, so a holder that renewed meanwhile keeps
+        # its lease.
         expired = sorted(tx.rows(Expired, "expired_leases", limit=limit))
         rows = tx.returning(Held, "sweep_leases", [(lease.id, lease.token) for lease in expired])
         held = {row.id: row for row in rows}
@@ -80,6 +82,7 @@ def _is_poisoned(pipelines: Mapping[str, Pipeline], lease: Expired, held: Held) 
 
 def _bury(tx: Tx, poisoned: list[Expired]) -> None:
     error = f"the worker vanished {LOST_LEASES_MAX} times while working on this item"
+    # The sweep has just raised the tokens, and burying must name the token that stands.
     swept = [lease._replace(token=lease.token + 1) for lease in poisoned]
     burials = [Burial(lease.id, lease.token, lease.state, POISON, error) for lease in swept]
     buried = {row.id for row in tx.returning(ItemId, "bury_items", burials)}

@@ -79,6 +79,7 @@ class Operations:
             found = tx.row(Item, "locked_item", id=item)
             if found is None:
                 raise BadInput(f"there is no item {item}")
+            # The item is locked since it was read, so that no worker settles it between the look and the move.
             attempt = self._attempt(tx, found)
             ask_by_hand(attempt, name)
             relate(attempt, accepted_bodies(tx, found.pipeline, attempt.needs))
@@ -183,6 +184,7 @@ class Operations:
         replayed = skipped = after = 0
         while True:
             with self._database.transaction() as tx:
+                # A transaction for each page: it locks what it restarts, and workers go on in between.
                 rows = tx.rows(Place, "items_after", pipeline=pipeline, after=after, limit=REPLAY_BATCH)
                 if meant is not None:
                     wanted = _matching(tx, declared, meant, rows)

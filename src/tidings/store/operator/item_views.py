@@ -161,6 +161,8 @@ class ItemReader:
 
     def deliveries(self, *, limit: int = 50, channel: str | None = None) -> list[DeliveryView]:
         """List notices, newest first."""
+        # The channel stands in the body. Four times as many are read as are asked for, which is enough unless one
+        # channel gets nearly all.
         rows = self.items(kind=DELIVERY, limit=limit if channel is None else limit * 4)
         found = [d for row in rows if (d := self._delivery(row.pipeline, ref(DELIVERY, row.key)))]
         return [d for d in found if channel in (None, d.channel)][:limit]

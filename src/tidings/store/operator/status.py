@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any, NamedTuple
 
 from tidings.model.pipeline import Pipeline, Schedule
-from tidings.model.publication import DELIVERY
+from tidings.model.publication import DELIVERY, delivery_keys
 from tidings.model.views import (
     AlertView,
     ChannelView,
@@ -284,7 +284,7 @@ class StatusReader:
 
     def _waiting_for(self, channel: str) -> int:
         with self._database.reading() as tx:
-            return int(tx.value("count_channel_deliveries", prefix=f"{channel}/", prefix_end=f"{channel}0"))
+            return int(tx.value("count_channel_deliveries", **delivery_keys(channel)))
 
     def alerts(self, *, all_of_them: bool = False) -> list[AlertView]:
         """Return the firing alerts, or the recent history too."""

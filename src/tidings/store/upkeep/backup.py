@@ -50,6 +50,7 @@ def write_backup(
     part = file.with_name(f"{file.name}.part")
     try:
         part.unlink(missing_ok=True)
+        # For its owner alone: a backup holds everything, the hashes of tokens too.
         os.close(os.open(part, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
         with translated(str(part)):
             rows = (_copy_tables if database.file is None else _copy_file)(database, part, progress)
@@ -58,6 +59,7 @@ def write_backup(
             raise StoreUnavailable(f"{part.name} holds {backup.rows} rows instead of {rows}; take the backup again")
         _sync(part)
         part.replace(file)
+        # A new name is durable only together with its folder.
         _sync(file.parent)
     except OSError as error:
         raise BadInput(f"{file} cannot be written: {error.strerror}") from None
@@ -145,6 +147,7 @@ def _copy_tables(database: Database, part: Path, progress: Progress) -> int:
     fresh.close()
     target = apsw.Connection(str(part))
     try:
+        # What a crash leaves is a `.part` file, which is thrown away. The finished file is synced as a whole.
         target.execute("PRAGMA synchronous = OFF")
         target.execute("BEGIN")
         into, rows = SqliteTx(target), 0
@@ -162,6 +165,7 @@ def _copy_tables(database: Database, part: Path, progress: Progress) -> int:
 
 def _sign(target: apsw.Connection, taken_at: int) -> None:
     """Make the copy a backup: one file, no marks of running processes, when it was taken, and what it holds."""
+    # A write-ahead log would make the backup two files, of which people copy one.
     list(target.execute("PRAGMA journal_mode = DELETE"))
     tx = SqliteTx(target)
     tx.run("drop_marks", pattern=f"{MARK}%")

@@ -82,6 +82,7 @@ class DatabaseHealth:
         except StoreUnavailable as error:
             self._refusal = (self._monotonic(), str(error))
             return self._refusal[1]
+        # Only now: a read that succeeds says nothing about a full disk.
         self._executor.trouble = self._refusal = None
         return None
 

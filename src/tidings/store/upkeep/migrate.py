@@ -25,6 +25,7 @@ def migrate(database: Database) -> list[int]:
     known, numbers = database.migrations(), []
     with database.transaction() as tx:
         database.lock(tx, "migrate")
+        # Of two processes that start together, the second waits for the lock and then finds everything applied.
         tx.run("create_migrations")
         applied = read_applied(tx)
         refuse_foreign(applied, known)

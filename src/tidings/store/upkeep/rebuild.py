@@ -37,7 +37,10 @@ class Rebuilder:
         for pipeline in self._pipelines.values():
             with self._database.transaction() as tx:
                 tx.run("drop_all_cards", pipeline=pipeline.name)
+                # All cards get new versions, and no withdrawal tells of those that do not come back. Followers that
+                # know older versions have to start over.
                 tx.put("raise_horizon", [(pipeline.name, draw_versions(tx, pipeline.name))])
+            # A transaction for each batch, so that workers can settle in between.
             for batch in self._batches(pipeline.name):
                 with self._database.transaction() as tx:
                     shown += _show(tx, pipeline, batch)

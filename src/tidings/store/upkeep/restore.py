@@ -54,6 +54,7 @@ def restore_backup(backup: Backup, database: Database, *, progress: Progress = l
         migrate(database)
         with database.transaction() as tx:
             database.lock(tx, "migrate")
+            # One statement copies a whole table; the usual limit of 5 s would end it.
             tx.take_time()
             tables = tables_of(source)
             _refuse_occupied(tx, tables, database)
@@ -71,6 +72,7 @@ def _make_safe(tx: Tx) -> int:
     """End every lease and park the deliveries that may have been sent since the backup; return how many these are."""
     for name in ("leap_items", "leap_schedules", "leap_limiters"):
         tx.run(name, leap=TOKEN_LEAP)
+    # Set aside for calls that were under way. Whether they were made is unknown, so they count as made.
     tx.run("spend_reserved")
     tx.run("journal_unsent", reason=PARKED)
     return tx.run("park_unsent", reason=PARKED)

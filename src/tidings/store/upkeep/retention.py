@@ -102,6 +102,7 @@ class RetentionStore:
 
     def _retire_all(self, pipeline: Pipeline, rule: Retention) -> int:
         retired = 0
+        # Bounded, because the sweep of expired leases waits for it. The rest is for the next time.
         for _ in range(BATCHES_MAX):
             batch = self._retire_batch(pipeline, rule)
             retired += batch

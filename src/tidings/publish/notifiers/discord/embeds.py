@@ -37,6 +37,7 @@ def embed(notice: Notice, delivery_id: str) -> dict[str, Any]:
     title = fit(notice.title, TITLE_MAX) or "Untitled"
     footer = fit(f"{PRODUCT} • {delivery_id}", FOOTER_MAX, markdown=False)
     left = TOTAL_MAX - units(title) - units(footer)
+    # All parts of an embed share 6,000 characters. Without a reserve, 25 long fields would leave no room for the text.
     reserve = min(units(fit(notice.text, DESCRIPTION_MAX)), DESCRIPTION_RESERVE)
     fields = _fields(notice.fields, left - reserve)
     left -= sum(units(field["name"]) + units(field["value"]) for field in fields)

@@ -134,6 +134,7 @@ class Discord:
         if status in _NEEDS_A_PERSON:
             reason = self._masked(f"{_NEEDS_A_PERSON[status]} ({_reason(reply)})")
             return Misconfigured(f"{self._who} answered {status}: {reason}; set a working webhook, then resume it")
+        # A gateway may answer for Discord after the message was stored; a 2xx other than 200 was not asked for.
         if status >= 500 or status < 300 or status == 408:
             return Ambiguous(f"{self._who} answered {status}; the message may or may not be posted")
         if 300 <= status < 400:
@@ -142,6 +143,8 @@ class Discord:
         return Permanent(self._masked(f"{self._who} refused the message with {status}: {reasons}"))
 
     def _slow_down(self, response: Response, reply: dict[str, Any]) -> SlowDown:
+        # The body is in fractions of a second and counts first; the header is rounded up, and Cloudflare sends only
+        # that.
         stated = (reply.get("retry_after"), response.headers.get("retry-after"))
         waits = [seconds for seconds in map(_seconds, stated) if seconds is not None]
         if _is_from_cloudflare(reply):
