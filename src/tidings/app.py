@@ -39,7 +39,7 @@ from tidings.process.waker import Waker
 from tidings.process.worker import Worker
 from tidings.publish.deliveries import delivering, with_deliveries
 from tidings.publish.sending import Channel, Sender
-from tidings.serve.backend import Backend
+from tidings.serve.backend import Backend, ReadBackend
 from tidings.store.db.database import Database, connect
 from tidings.store.db.executor import StoreExecutor
 from tidings.store.db.hints import Hints
@@ -120,7 +120,6 @@ class App:
             kit=self.kit,
             owner=self.owner,
             now_ms=self.store.now_ms,
-            metrics=self.metrics,
             turn_seconds=wiring.turn_seconds,
         )
         self.sweeper = Sweeper(
@@ -350,6 +349,7 @@ def backend_of(app: App, server: dict[str, Any], *, loopback: bool, is_demo: boo
         ready=app.health.problems,
         wake=app.waker.wake_all,
         observe=app.metrics.observe_request,
+        observe_answer=app.metrics.observe_answer,
         ledger=app.ledger,
         clock=app.clock,
         is_demo=is_demo,
@@ -357,6 +357,23 @@ def backend_of(app: App, server: dict[str, Any], *, loopback: bool, is_demo: boo
         hosts=frozenset(server["hosts"]),
         root_path=server["root_path"],
         cors_origins=frozenset(server["cors_origins"]),
+        version=__version__,
+    )
+
+
+def health_backend_of(app: App, server: dict[str, Any], *, loopback: bool) -> ReadBackend:
+    """Give a port for health and metrics what it stands on; it searches nothing, so no index is opened."""
+    return ReadBackend(
+        pipelines={},
+        executor=app.executor,
+        shelf=app.store.shelf,
+        search=SearchIndex(None),
+        links=app.store.links,
+        tokens=app.store.tokens,
+        metrics=lambda: _metrics(app),
+        ready=app.health.problems,
+        loopback=loopback,
+        hosts=frozenset(server["hosts"]),
         version=__version__,
     )
 

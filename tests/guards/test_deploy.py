@@ -5,8 +5,11 @@ from __future__ import annotations
 import configparser
 import json
 import re
+import shutil
+import subprocess
 from typing import Any
 
+import pytest
 import yaml  # type: ignore[import-untyped]
 from tests.support.environment import ROOT
 
@@ -71,8 +74,29 @@ def test_the_unit_is_hardened_and_waits_for_a_clean_stop() -> None:
     assert int(service["LimitNOFILE"]) >= 2 * Server().connections_max
 
 
+@pytest.mark.skipif(shutil.which("promtool") is None, reason="promtool is not installed (Debian's package prometheus)")
+def test_each_rule_fires_above_its_limit_and_not_at_it() -> None:
+    for command in (["check", "rules", "prometheus-rules.yml"], ["test", "rules", "prometheus-rules-test.yml"]):
+        ended = subprocess.run(["promtool", *command], cwd=DEPLOY, capture_output=True, text=True, check=False)
+        assert ended.returncode == 0, ended.stdout + ended.stderr
+
+
+def test_rules_and_dashboard_name_metrics_that_exist() -> None:
+    known = (DEPLOY.parent / "docs/reference/metrics.md").read_text()
+    for name in ("prometheus-rules.yml", "grafana-dashboard.json", "prometheus-rules-test.yml"):
+        for metric in set(re.findall(r"\btidings_\w+", (DEPLOY / name).read_text())):
+            assert f"`{re.sub('_(bucket|count|sum)$', '', metric)}`" in known, f"{name} asks for {metric}"
+
+
+def test_every_rule_is_played() -> None:
+    rules = yaml.safe_load((DEPLOY / "prometheus-rules.yml").read_text())["groups"][0]["rules"]
+    tests = yaml.safe_load((DEPLOY / "prometheus-rules-test.yml").read_text())["tests"]
+    played = {re.search(r'alertname="(\w+)"', each["promql_expr_test"][0]["expr"])[1] for each in tests}  # type: ignore[index]
+    assert {rule["alert"] for rule in rules} - played == {"TidingsSourceSilent"}, "which needs a day"
+
+
 def test_rules_and_dashboard_can_be_read() -> None:
     rules = yaml.safe_load((DEPLOY / "prometheus-rules.yml").read_text())["groups"][0]["rules"]
-    assert all({"alert", "expr", "for", "annotations"} <= set(rule) for rule in rules)
+    assert all({"alert", "expr", "annotations"} <= set(rule) for rule in rules)
     panels = json.loads((DEPLOY / "grafana-dashboard.json").read_text())["panels"]
     assert len({panel["id"] for panel in panels}) == len(panels) >= 8

@@ -20,6 +20,12 @@ JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON for program
 LogOption = Annotated[
     str, typer.Option("--log-format", metavar="human|json", envvar="TIDINGS_LOG_FORMAT", help="How to log.")
 ]
+MetricsPortOption = Annotated[
+    int | None,
+    typer.Option(
+        "--metrics-port", metavar="PORT", min=0, max=65535, help="Serve this process's /metrics on a port of its own."
+    ),
+]
 PipelineArgument = typer.Argument(metavar="PIPELINE", help="The pipeline's name, such as hacker_news.")
 KindArgument = typer.Argument(metavar="KIND", help="The kind of item, such as item or article.")
 KeyArgument = typer.Argument(metavar="KEY", help="The item's key, as `tidings items` shows it.")

@@ -7,10 +7,10 @@ from typing import Annotated, Any
 import typer
 
 from tidings.app import App
-from tidings.cli.options import ConfigOption, LogOption, set_up_logs, settings_from, wiring_of
+from tidings.cli.options import ConfigOption, LogOption, MetricsPortOption, set_up_logs, settings_from, wiring_of
 from tidings.cli.output import fail
 from tidings.cli.process import run_app, stop_on_signals
-from tidings.cli.server import refuse_open_bind, serve_loop
+from tidings.cli.server import metrics_loop, refuse_open_bind, serve_loop
 from tidings.process.loops import Loop, run_loops
 from tidings.watch import logs
 
@@ -21,6 +21,7 @@ def run(
     config: ConfigOption = None,
     role: Annotated[str, typer.Option(metavar="|".join(ROLES), help="Which part to run.")] = "all",
     pipeline: Annotated[list[str] | None, typer.Option(help="Only this pipeline; may be repeated.")] = None,
+    metrics_port: MetricsPortOption = None,
     log_format: LogOption = "human",
 ) -> None:
     """Ask sources, process, serve: the real thing. Ctrl-C, SIGTERM or SIGHUP stops it cleanly."""
@@ -38,12 +39,14 @@ def run(
         routes = tuple(r for r in wiring.routes if r.pipeline in pipeline)
         wiring = wiring_of(config, pipelines=chosen, routes=routes, takes_leases=role != "serve")
     set_up_logs(log_format)
-    if role in ("all", "serve"):
+    if role in ("all", "serve") or metrics_port is not None:
         refuse_open_bind(wiring.database_url, settings.server.host)
 
     async def use(app: App) -> None:
         stop = stop_on_signals()
         loops = await loops_for(app, role, settings.server.model_dump())
+        if metrics_port is not None:
+            loops.append(await metrics_loop(app, settings.server.model_dump(), metrics_port))
         logs.event("started", role=role, pipelines=len(app.pipelines), dashboard=app.address)
         await run_loops(loops, stop)
         logs.event("stopped", role=role)

@@ -13,11 +13,12 @@ from typing import Any
 
 import uvicorn
 
-from tidings.app import App, backend_of
+from tidings.app import App, backend_of, health_backend_of
 from tidings.model.errors import Misconfigured
 from tidings.serve.application import build
 from tidings.serve.http.connections import Allowance, guarded
 from tidings.serve.http.server import Application
+from tidings.serve.read_only import build_health
 from tidings.store.db.database import wait_for_server
 from tidings.store.upkeep.preflight import has_token
 
@@ -42,6 +43,18 @@ async def serve_loop(
         raise Misconfigured(OPEN_BIND.format(host=host))
     application = build(backend_of(app, server, loopback=loopback, is_demo=is_demo))
     app.address, serve = listen(application, server)
+    return serve
+
+
+async def metrics_loop(
+    app: App, server: dict[str, Any], port: int
+) -> Callable[[asyncio.Event], Coroutine[Any, Any, None]]:
+    """Bind at once; return the loop that serves `/metrics`, `/healthz` and `/readyz` of this process on a port."""
+    loopback = is_loopback(server["host"])
+    if not loopback and not await app.executor.read(app.store.tokens.are_there):
+        raise Misconfigured(OPEN_BIND.format(host=server["host"]))
+    backend = health_backend_of(app, server, loopback=loopback)
+    _, serve = listen(build_health(backend), server | {"port": port, "root_path": ""})
     return serve
 
 

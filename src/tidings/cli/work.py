@@ -7,9 +7,10 @@ from typing import Annotated
 import typer
 
 from tidings.app import App
-from tidings.cli.options import ConfigOption, LogOption, set_up_logs, wiring_of
+from tidings.cli.options import ConfigOption, LogOption, MetricsPortOption, set_up_logs, settings_from, wiring_of
 from tidings.cli.output import fail
 from tidings.cli.process import run_app, stop_on_signals
+from tidings.cli.server import metrics_loop
 from tidings.process.loops import run_loops
 
 ROLE = "work"
@@ -20,6 +21,7 @@ def work(
     until_idle: Annotated[bool, typer.Option("--until-idle", help="Drain what is due, then exit.")] = False,
     pipeline: Annotated[list[str] | None, typer.Option(help="Only this pipeline; may be repeated.")] = None,
     lane: Annotated[str | None, typer.Option(metavar="pure|fetch|ai|notify", help="Only this lane.")] = None,
+    metrics_port: MetricsPortOption = None,
     log_format: LogOption = "human",
 ) -> None:
     """Process what is due. With --until-idle for cron, CI and one stage by hand."""
@@ -30,6 +32,7 @@ def work(
     if unknown:
         fail(f"--pipeline {', '.join(sorted(unknown))}: not on")
     set_up_logs(log_format)
+    server = settings_from(config).server.model_dump()
 
     async def use(app: App) -> None:
         stop = stop_on_signals()
@@ -39,6 +42,7 @@ def work(
             await app.sweeper.sweep()
             await worker.until_idle(stop=stop)
         else:
-            await run_loops([worker.run, app.sweeper.run, app.hints.run, app.alert_loop(ROLE).run], stop)
+            loops = [] if metrics_port is None else [await metrics_loop(app, server, metrics_port)]
+            await run_loops([*loops, worker.run, app.sweeper.run, app.hints.run, app.alert_loop(ROLE).run], stop)
 
     run_app(wiring, use, stays=True)

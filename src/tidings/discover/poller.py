@@ -20,7 +20,6 @@ from tidings.model.item import Appended
 from tidings.model.pipeline import Page, Pipeline, Run, Schedule, Source
 from tidings.model.views import RunView
 from tidings.watch.logs import Seldom, event
-from tidings.watch.metrics import Metrics
 
 TURN_SECONDS = 10.0
 """What a killed poller costs its sources; renewed while a run goes on."""
@@ -133,7 +132,6 @@ class Poller:
         owner: str,
         now_ms: Callable[[], int],
         rng: random.Random | None = None,
-        metrics: Metrics | None = None,
         turn_seconds: float = TURN_SECONDS,
         poll_seconds: float = POLL_SECONDS,
     ) -> None:
@@ -145,7 +143,6 @@ class Poller:
         self._owner = owner
         self._now_ms = now_ms
         self._rng = rng or random.Random()
-        self._metrics = metrics
         self._turn_seconds = turn_seconds
         self._poll_seconds = poll_seconds
         self._sources = {s.name: (p, s) for p in pipelines.values() for s in p.sources}
@@ -406,8 +403,6 @@ class Poller:
             error=view.error,
             next_in_seconds=round(next_in_seconds, 1),
         )
-        if self._metrics is not None and view.credits:
-            self._metrics.credits.labels(source.name).inc(view.credits)
 
     def _next_in(
         self, schedule: Schedule, now: datetime, failures: int, tally: _Tally, error: str | None, wait: float | None

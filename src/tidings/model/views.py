@@ -77,6 +77,12 @@ class PipelineView(msgspec.Struct, frozen=True, kw_only=True):
     parked: int = 0
     rejected: int = 0
     dead_letters: int = 0
+    dead: dict[str, int] = {}
+    """Dead letters by the transition that failed."""
+    dead_growth: int = 0
+    """How many more dead letters there are than an hour ago."""
+    index_gap: int = 0
+    """In how many keys the id index and the shelf have differed for minutes."""
     oldest_due_seconds: float | None = None
     lags: dict[str, float] = {}
     """Per phase (merge, process, fetch, summarize, announce): for how many seconds the oldest one has waited for it.
@@ -141,6 +147,8 @@ class StatusView(msgspec.Struct, frozen=True):
     paused: list[str] = []
     followers: list[FollowerView] = []
     processes: list[ProcessView] = []
+    counts: dict[str, int] = {}
+    """What is counted for good, such as `shelf_writes:PIPELINE` and `new:SOURCE`."""
 
 
 class MoveView(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):

@@ -60,7 +60,6 @@ class Tally:
             self._count(f"settled:{pipeline}", of.total())
             self._count(f"published:{pipeline}", shown)
             if self._metrics is not None:
-                self._metrics.shelf_writes.inc(shown)
                 for ended, count in of.items():
                     self._metrics.items.labels(pipeline, ended).inc(count)
 

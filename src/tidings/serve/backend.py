@@ -75,6 +75,8 @@ class ReadBackend:
     """Return the problems by part; empty means ready."""
     observe: Callable[[str, int, float], None] = _unobserved
     """Called after every request with its route, status and seconds."""
+    observe_answer: Callable[[bool], None] = lambda _is_hit: None
+    """Called with whether an answer was kept already, or had to be read from the shelf."""
     clock: Clock = field(default_factory=SystemClock)
     monotonic: Callable[[], float] = time.monotonic
     """Measures how long something is remembered; never goes back."""

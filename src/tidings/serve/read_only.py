@@ -12,6 +12,7 @@ from tidings.serve.api.feeds import FeedRoutes
 from tidings.serve.backend import ReadBackend
 from tidings.serve.http.access import Access, Caller
 from tidings.serve.http.health import Health
+from tidings.serve.http.hot_answers import HotAnswers
 from tidings.serve.http.openapi import OpenApi
 from tidings.serve.http.problems import Problem
 from tidings.serve.http.replies import Reply, refusal
@@ -30,6 +31,12 @@ def build_reader(backend: ReadBackend, *, is_public: bool = False) -> Applicatio
     if is_public:
         operations = [replace(each, scope="public") for each in operations]
     return Application(backend, Access(backend), collections.hot, (), operations, _show_problem)
+
+
+def build_health(backend: ReadBackend) -> Application:
+    """Put together what tells health and metrics alone, for a process that serves nothing else."""
+    hot = HotAnswers(backend.executor, backend.shelf, [])
+    return Application(backend, Access(backend), hot, (), Health(backend).operations(), _show_problem)
 
 
 def _show_problem(_scope: Scope, problem: Problem, _caller: Caller) -> Reply:

@@ -14,6 +14,7 @@ from tidings.model.item import Finding
 from tidings.model.pipeline import Pipeline
 from tidings.model.publication import IdIndex, Shown
 from tidings.store.db.database import Tx
+from tidings.store.limits import EVER
 from tidings.watch.logs import event
 
 _encode = msgspec.json.Encoder(order="deterministic").encode
@@ -175,7 +176,7 @@ def prune_id_index(tx: Tx, pipeline: Pipeline) -> None:
     keys = {entry.key for entry in found}
     kept = {each: sort for each, sort in held.items() if f"{singular}:{each}" in keys}
     if len(kept) < len(held):
-        _write_ids(tx, pipeline, index, kept, tx.value("now"))
+        count_writes(tx, pipeline.name, _write_ids(tx, pipeline, index, kept, tx.value("now")))
 
 
 def _held_ids(tx: Tx, pipeline: Pipeline, index: IdIndex) -> dict[str, int]:
@@ -207,6 +208,7 @@ def draw_versions(tx: Tx, pipeline: str, count: int = 1) -> int:
 
 
 def count_writes(tx: Tx, pipeline: str, written: int) -> None:
-    """Count shelf writes per day."""
+    """Count shelf writes per day, and since ever."""
     if written:
-        tx.run("count_budget", name=f"shelf_writes:{pipeline}", day=day_of(tx.value("now")), amount=written)
+        for day in (day_of(tx.value("now")), EVER):
+            tx.run("count_budget", name=f"shelf_writes:{pipeline}", day=day, amount=written)

@@ -13,6 +13,8 @@ from tidings.store.db.database import Database, Tx
 
 SETTLED_LATE_MS = 3_600_000
 MINUTE_MS = 60_000
+EVER = "ever"
+"""The day of what is counted for good, for counters that no restart resets. It sorts behind every date."""
 
 
 class DayBudget(NamedTuple):
@@ -45,6 +47,11 @@ class BudgetStore:
 
     def __init__(self, database: Database) -> None:
         self._database = database
+
+    def ever(self) -> dict[str, int]:
+        """Return what is counted for good, by name."""
+        with self._database.reading() as tx:
+            return {each.name: each.spent for each in tx.rows(BudgetView, "budgets_of_day", day=EVER)}
 
     def reserve(self, name: str, amount: int, limit: int) -> bool:
         """Set aside part of today's budget; False where it would not suffice."""

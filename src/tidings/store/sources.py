@@ -11,7 +11,10 @@ import msgspec
 
 from tidings.model.views import RunView
 from tidings.store.db.database import Database, Tx
+from tidings.store.limits import EVER
 
+FOR_GOOD = ("new", "changed", "unchanged", "rejected", "trimmed", "credits")
+"""What is counted of a source for as long as the database lives."""
 _COUNTS = ("found", "new", "changed", "unchanged", "rejected", "pages")
 
 
@@ -127,6 +130,7 @@ class ScheduleStore:
             if run.pages:
                 counts = {name: getattr(run, name) for name in _COUNTS}
                 tx.run("add_to_last_run", source=turn.source, **counts)
+                _count_for_good(tx, run)
 
     def check_now(self, source: str) -> bool:
         """Make a source due at once."""
@@ -155,3 +159,11 @@ def _close_run(tx: Tx, number: int, run: RunView) -> None:
     for unused in ("source", "started_at", "ended_at"):
         del values[unused]
     tx.run("close_run", id=number, **values)
+    _count_for_good(tx, run)
+
+
+def _count_for_good(tx: Tx, run: RunView) -> None:
+    """Add to the counters of a source; records of runs are dropped after a month."""
+    for name in FOR_GOOD:
+        if amount := getattr(run, name):
+            tx.run("count_budget", name=f"{name}:{run.source}", day=EVER, amount=amount)

@@ -34,6 +34,7 @@ class Thresholds:
     waiting_to_summarize: float = 100
     waiting_to_announce: float = 50
     dead_letters: float = 20
+    dead_growth: float = 10
     leases: float = 10
     lag_seconds: float = 2 * HOUR_SECONDS
     api_error_share: float = 0.01
@@ -200,6 +201,8 @@ def _of_pipeline(name: str, view: PipelineView, limits: Thresholds) -> list[Read
                 "tidings status; is the channel answering?"),
         Reading("dead letters", name, view.dead_letters, dead, f"{view.dead_letters} dead letters in {name}",
                 "tidings dead list"),
+        Reading("dead letters growing", name, view.dead_growth, limits.dead_growth,
+                f"{view.dead_growth} more dead letters in {name} than an hour ago", "tidings dead list"),
         Reading("leases", name, view.leased, limits.leases, f"{view.leased} leases of {name} are held at once",
                 "tidings status; are workers stuck?"),
         _lag(name, view, limits),
@@ -353,7 +356,7 @@ class AlertLoop:
         facts = replace(facts, gaps=self._lasting(facts.gaps, now), watched_seconds=watched)
         found = readings(status, channels, facts, self._thresholds, facts.error_share)
         await self._executor.write(self._update, found)
-        await self._executor.write(self._store.put_samples, _samples(status, now))
+        await self._executor.write(self._store.put_samples, _samples(status, facts, now))
         await self._tell()
 
     def _update(self, found: list[Reading]) -> None:
@@ -421,7 +424,7 @@ class AlertLoop:
         return [(f"{series}:all:{self._owner}", at, value) for series, value in counted if self._minute[1]]
 
 
-def _samples(status: StatusView, now: int) -> list[tuple[str, int, float]]:
+def _samples(status: StatusView, facts: Facts, now: int) -> list[tuple[str, int, float]]:
     """Return one point a minute per series; later points of the same minute replace it."""
     at = now - now % (SAMPLE_SECONDS * 1000)
     points: list[tuple[str, int, float]] = []
@@ -430,4 +433,5 @@ def _samples(status: StatusView, now: int) -> list[tuple[str, int, float]]:
         points.append((f"dead:{name}", at, float(view.dead_letters)))
         points.append((f"lag:{name}", at, view.lag_seconds))
         points.append((f"items:{name}", at, float(sum(view.states.values()))))
+    points += [(f"gap:{name}", at, float(len(keys))) for name, keys in facts.gaps.items()]
     return points

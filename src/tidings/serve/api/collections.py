@@ -34,7 +34,7 @@ class Collections:
 
     def __init__(self, backend: ReadBackend) -> None:
         self._backend = backend
-        self.hot = HotAnswers(backend.executor, backend.shelf, list(backend.pipelines))
+        self.hot = HotAnswers(backend.executor, backend.shelf, list(backend.pipelines), observe=backend.observe_answer)
         shelf = AnnouncedShelf(backend.shelf, backend.pipelines)
         self.readers: dict[tuple[str, str], Reader] = {
             (name, each.name): Reader(backend.executor, shelf, self.hot.freshness[name], name, each)

@@ -66,7 +66,16 @@ class KeptAnswer:
 class HotAnswers:
     """The answers, newest last; the oldest go when there are too many."""
 
-    def __init__(self, executor: Executor, shelf: Shelf, pipelines: list[str], bytes_max: int = BYTES_MAX) -> None:
+    def __init__(
+        self,
+        executor: Executor,
+        shelf: Shelf,
+        pipelines: list[str],
+        bytes_max: int = BYTES_MAX,
+        *,
+        observe: Callable[[bool], None] = lambda _is_hit: None,
+    ) -> None:
+        self._observe = observe
         self.freshness = {name: Freshness(executor, shelf, name) for name in pipelines}
         self._kept: dict[Key, KeptAnswer] = {}
         self._bytes_max = bytes_max
@@ -78,6 +87,7 @@ class HotAnswers:
         kept = self._kept.get(key)
         if kept is None or kept.version != kept.freshness.version or not kept.freshness.is_recent():
             return None
+        self._observe(True)
         return kept
 
     async def get(self, key: Key, pipeline: str, route: str, make: Callable[[], Awaitable[Encoded]]) -> Encoded:
@@ -86,6 +96,7 @@ class HotAnswers:
         version = await freshness.current()
         kept = self._kept.get(key)
         if kept is not None and kept.version == version:
+            self._observe(True)
             return kept.encoded
         lock = self._making.setdefault(key, asyncio.Lock())
         try:
@@ -93,6 +104,7 @@ class HotAnswers:
                 kept = self._kept.get(key)
                 if kept is not None and kept.version == version:
                     return kept.encoded
+                self._observe(False)
                 encoded = await make()
                 self._keep(key, KeptAnswer(encoded, freshness, version, route))
                 return encoded

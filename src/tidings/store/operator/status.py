@@ -29,6 +29,8 @@ from tidings.store.processes import ProcessNotes
 from tidings.store.sources import ScheduleRow, ScheduleStore
 
 HOUR_MS = 3_600_000
+NOTED_MS = 300_000
+"""How long a note of the watch counts for the present."""
 COUNT_SHARE = 0.1
 """What of the time may go into counting items, where looking is frequent and the table big."""
 QUICK_SECONDS, STALE_SECONDS_MAX = 0.05, 30.0
@@ -93,6 +95,17 @@ def phases(pipeline: Pipeline | None, counts: Iterable[Standing]) -> dict[str, i
     return dict(waiting)
 
 
+def dead_by_transition(pipeline: Pipeline | None, counts: Iterable[Standing]) -> dict[str, int]:
+    """Count dead letters by the transition they failed in; where a state has none of its own, by the state."""
+    found: dict[str, int] = defaultdict(int)
+    workflows = pipeline.workflows if pipeline is not None else {}
+    for each in counts:
+        if each.standing == "dead":
+            ways = workflows[each.kind].automatic_from(each.state) if each.kind in workflows else ()
+            found[ways[0].name if ways else each.state] += each.items
+    return dict(found)
+
+
 def lags(pipeline: Pipeline | None, counts: Iterable[ItemCount], now: int) -> dict[str, float]:
     """Return per phase for how long the oldest item has waited for it, whether due, parked, leased or postponed."""
     waits: dict[str, float] = {}
@@ -150,7 +163,15 @@ class StatusReader:
             )
             for name, log in logs.items()
         }
-        return StatusView(views, self.alerts(), now, sorted(paused), self._followers.all(), self._processes.all())
+        return StatusView(
+            views,
+            self.alerts(),
+            now,
+            sorted(paused),
+            self._followers.all(),
+            self._processes.all(),
+            self._budgets.ever(),
+        )
 
     def _counts(self) -> tuple[list[ItemCount], dict[str, IntakeView]]:
         """Count items by state, and each pipeline's log; where that is slow, what was counted holds for a while."""
@@ -216,6 +237,9 @@ class StatusReader:
             parked=standings.get("parked", 0),
             rejected=standings.get("rejected", 0),
             dead_letters=standings.get("dead", 0),
+            dead=dead_by_transition(declared, placed),
+            dead_growth=standings.get("dead", 0) - self._dead_before(name, now, standings.get("dead", 0)),
+            index_gap=self._last(f"gap:{name}", now) if declared is not None and declared.id_index is not None else 0,
             oldest_due_seconds=round(oldest_ms / 1000, 1) if oldest_ms is not None else None,
             lags=waits,
             lag_seconds=max(waits.values(), default=0.0),
@@ -231,6 +255,15 @@ class StatusReader:
             sources=mine,
             budgets=[b for b in budgets if name in b.name],
         )
+
+    def _dead_before(self, name: str, now: int, otherwise: int) -> int:
+        """Return how many dead letters there were an hour ago, as far as was noted."""
+        points = self.points(f"dead:{name}", since_ms=now - HOUR_MS)
+        return round(points[0].value) if points else otherwise
+
+    def _last(self, series: str, now: int) -> int:
+        points = self.points(series, since_ms=now - NOTED_MS)
+        return round(points[-1].value) if points else 0
 
     def sources(self) -> list[SourceView]:
         """Return every source and its health."""
