@@ -30,7 +30,7 @@ mirror = typer.Typer(
 def check_mirror(name: Annotated[str, NameArgument], config: ConfigOption = None, as_json: JsonOption = False) -> None:
     """Compare a mirror with the store.
 
-    Keys, cards and id indexes are compared; exit code 1 where they differ.
+    Keys, cards and id indexes are compared, and the lists and feeds of a static copy; exit code 1 where they differ.
     """
     wiring, spec = _spec(name, config)
 
@@ -39,8 +39,7 @@ def check_mirror(name: Annotated[str, NameArgument], config: ConfigOption = None
         async with opened_mirror(spec, app.pipelines, app.ledger, app.clock, app.web) as opened:
             return [
                 await check(
-                    opened.target,
-                    opened.names,
+                    opened,
                     plan,
                     await app.executor.read(whole_shelf, app.store.shelf, plan, newest=spec.pace.newest),
                     settled_at=settled_at,

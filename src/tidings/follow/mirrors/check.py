@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import msgspec
 
-from tidings.follow.mirrors.catalog import readable
+from tidings.follow.mirrors.catalog import Catalog, digest, readable
 from tidings.follow.mirrors.mirror import Mirror
 from tidings.follow.mirrors.names import MirroredCollection, MirroredPipeline, Names
 from tidings.follow.mirrors.pipeline_copy import INDEX, IdList
@@ -27,7 +27,7 @@ class Divergence(msgspec.Struct, frozen=True, kw_only=True):
     extra: list[str]
     """Keys that the mirror has and the store has not."""
     different: list[str]
-    """Keys whose card is another one."""
+    """Keys whose card is another one, and lists and feeds of a static copy that say something else."""
     listed_without_card: list[str]
     """Ids that an id index names and that have no card in the mirror."""
     unlisted: list[str]
@@ -40,14 +40,19 @@ class Divergence(msgspec.Struct, frozen=True, kw_only=True):
 
 
 async def check(
-    target: Target, names: Names, plan: MirroredPipeline, wanted: Sequence[Change], *, settled_at: int | None = None
+    mirror: Mirror, plan: MirroredPipeline, wanted: Sequence[Change], *, settled_at: int | None = None
 ) -> Divergence:
-    """Compare keys, values and id indexes with what the store shows; changes since `settled_at` may still wait."""
+    """Compare keys, values and id indexes with what the store shows; changes since `settled_at` may still wait.
+
+    Of a static copy, the lists and feeds are compared too, with what its own cards and catalog make of them.
+    """
+    target, names = mirror.target, mirror.names
     held = await _held(target, names, plan)
     catalog = names.catalog(plan.name)
     cards = {names.card(plan.name, *named): each for each in wanted if (named := _card_of(plan, each)) is not None}
     is_waiting = {key for key, card in cards.items() if settled_at is not None and card.written_at > settled_at}
-    is_listed = not cards or readable(plan.name, (await target.get_many([catalog])).get(catalog)) is not None
+    written = readable(plan.name, (await target.get_many([catalog])).get(catalog))
+    is_listed = not cards or written is not None
     # By value, not by the catalog: a check that believed the catalog could not find what someone changed in the target.
     wrong = {key for key, card in cards.items() if held.get(key) != card.value}
     without_card: list[str] = []
@@ -59,13 +64,14 @@ async def check(
         unlisted += [
             each for each in store_ids if key_of[each] in held and key_of[each] not in is_waiting and each not in listed
         ]
+    lost, other = await _answers(mirror, plan, written, held) if written is not None else ([], [])
     return Divergence(
         pipeline=plan.name,
         cards=len(cards),
         waiting=sorted(wrong & is_waiting),
-        missing=[*sorted(wrong - held.keys() - is_waiting), *([] if is_listed else [catalog])],
+        missing=[*sorted(wrong - held.keys() - is_waiting), *lost, *([] if is_listed else [catalog])],
         extra=sorted(held.keys() - cards.keys()),
-        different=sorted((wrong & held.keys()) - is_waiting),
+        different=[*sorted((wrong & held.keys()) - is_waiting), *other],
         listed_without_card=without_card,
         unlisted=unlisted,
     )
@@ -73,9 +79,30 @@ async def check(
 
 async def repair(mirror: Mirror, plan: MirroredPipeline, wanted: Sequence[Change]) -> tuple[Divergence, int]:
     """Make a mirror right; return what was wrong, and how many cards must wait for the next day's budget."""
-    found = await check(mirror.target, mirror.names, plan, wanted)
+    found = await check(mirror, plan, wanted)
     left = 0 if found.is_none else await mirror.make_right(plan.name, wanted, wrong={*found.missing, *found.different})
     return found, left
+
+
+async def _answers(
+    mirror: Mirror, plan: MirroredPipeline, catalog: Catalog, held: Mapping[str, bytes]
+) -> tuple[list[str], list[str]]:
+    """Return the lists and feeds of a static copy that are missing, and those that say something else.
+
+    Where a card was written since the catalog was, its lists follow with the next one: they are not compared then.
+    """
+    if mirror.answers is None:
+        return [], []
+    notes = {
+        mirror.names.card(plan.name, collection, each): note.digest
+        for collection in plan.collections.values()
+        for each, note in catalog.cards.get(collection.name, {}).items()
+    }
+    is_as_written = notes == {key: digest(value) for key, value in held.items()}
+    rendered = await mirror.answers(catalog, mirror.target)
+    stored = await mirror.target.get_many(sorted(rendered))
+    different = [key for key in stored if stored[key] != rendered[key]] if is_as_written else []
+    return sorted(rendered.keys() - stored.keys()), sorted(different)
 
 
 async def _listed(target: Target, key: str) -> list[str]:

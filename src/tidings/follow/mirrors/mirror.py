@@ -62,7 +62,8 @@ class Mirror:
         self.target = target
         self.names = names_for(target)
         self._plans = {plan.name: plan for plan in pipelines}
-        self._budget, self._clock, self._pace, self._answers = budget, clock, pace or MirrorPace(), answers
+        self._budget, self._clock, self._pace = budget, clock, pace or MirrorPace()
+        self.answers = answers
         self._copies: dict[str, PipelineCopy] = {}
         self._left_behind: set[str] = set()
         self._is_writer: bool | None = None
@@ -203,7 +204,7 @@ class Mirror:
         values = self._indexes(copy.plan, catalog)
         catalog.index_digests = {key: digest(value) for key, value in values.items()}
         changed = {key: value for key, value in values.items() if copy.catalog.index_digests.get(key) != digest(value)}
-        rendered = await self._answers(catalog, self.target) if self._answers is not None else {}
+        rendered = await self.answers(catalog, self.target) if self.answers is not None else {}
         needed = len(rendered) + len(changed) + 1
         if not await self._budget.take_all(needed):
             self._rest(copy, now)

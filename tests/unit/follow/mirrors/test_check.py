@@ -31,7 +31,7 @@ async def filled(redis: RedisTarget, clock: ManualClock, stream: Stream) -> Mirr
 async def test_a_good_mirror_differs_in_nothing(redis: RedisTarget, clock: ManualClock, stream: Stream) -> None:
     mirror = await filled(redis, clock, stream)
 
-    found = await check(redis, mirror.names, PLAN, shelf_of(stream))
+    found = await check(mirror, PLAN, shelf_of(stream))
 
     assert found.is_none
     assert found.cards == 10
@@ -48,7 +48,7 @@ async def test_every_difference_is_found_and_repaired(redis: RedisTarget, clock:
         }
     )
 
-    found = await check(redis, running.names, PLAN, shelf_of(stream))
+    found = await check(running, PLAN, shelf_of(stream))
     assert (found.missing, found.extra, found.different) == (["article:a"], ["article:x"], ["article:b"])
     assert sorted(found.listed_without_card) == ["a", "zz"]
     assert found.unlisted == ["e"]
@@ -56,7 +56,7 @@ async def test_every_difference_is_found_and_repaired(redis: RedisTarget, clock:
     counter = DayCounter(clock)
     _, left = await repair(a_mirror(redis, clock, counter=counter, pace=AT_ONCE), PLAN, shelf_of(stream))
     assert left == 0
-    assert (await check(redis, running.names, PLAN, shelf_of(stream))).is_none
+    assert (await check(running, PLAN, shelf_of(stream))).is_none
     assert counter.today() == 5  # two cards, two indexes, the catalog
 
 
@@ -76,7 +76,7 @@ async def test_a_running_mirror_goes_on_after_a_repair(redis: RedisTarget, clock
         except Exception as error:
             print(error)
 
-    assert (await check(redis, running.names, PLAN, shelf_of(stream))).is_none
+    assert (await check(running, PLAN, shelf_of(stream))).is_none
 
 
 async def test_a_lost_catalog_is_repaired_too(redis: RedisTarget, clock: ManualClock, stream: Stream) -> None:
@@ -85,7 +85,7 @@ async def test_a_lost_catalog_is_repaired_too(redis: RedisTarget, clock: ManualC
 
     await repair(a_mirror(redis, clock, pace=AT_ONCE), PLAN, shelf_of(stream))
 
-    assert (await check(redis, running.names, PLAN, shelf_of(stream))).is_none
+    assert (await check(running, PLAN, shelf_of(stream))).is_none
 
 
 async def test_what_changed_a_moment_ago_may_wait(redis: RedisTarget, clock: ManualClock, stream: Stream) -> None:
@@ -93,7 +93,7 @@ async def test_what_changed_a_moment_ago_may_wait(redis: RedisTarget, clock: Man
     clock.advance(seconds=3_600)
     stream.put("late")
 
-    found = await check(redis, mirror.names, PLAN, shelf_of(stream), settled_at=clock.now_ms() - 60_000)
+    found = await check(mirror, PLAN, shelf_of(stream), settled_at=clock.now_ms() - 60_000)
 
     assert found.is_none
     assert found.waiting == ["article:late"]

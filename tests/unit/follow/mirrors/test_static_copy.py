@@ -15,6 +15,7 @@ from tests.unit.serve.asgi import Client
 from tests.unit.serve.world import World, a_world
 
 from tidings.follow.mirrors.addresses import TargetAddress
+from tidings.follow.mirrors.check import check, repair
 from tidings.follow.mirrors.folder_target import FolderTarget
 from tidings.follow.mirrors.mirror import Mirror, MirrorPace
 from tidings.follow.mirrors.whole_shelf import whole_shelf
@@ -136,3 +137,41 @@ async def test_withdrawn_cards_leave_the_copy(world: World, pipelines: dict[str,
 def test_an_odd_public_address_is_refused() -> None:
     with pytest.raises(Misconfigured):
         StaticAnswers({}, "news.example")
+
+
+async def test_lists_and_feeds_that_differ_are_found_and_repaired(
+    world: World, pipelines: dict[str, Pipeline], tmp_path: Path
+) -> None:
+    clock, copy = ManualClock(NOW_MS), tmp_path / "copy"
+    plan = whole_plan(pipelines["bitcoin_news"])
+    wanted = whole_shelf(world.store.shelf, plan, newest=2_000)
+    spec = spec_of(TargetAddress(f"file://{copy}"), pipelines)
+    async with opened_mirror(spec, pipelines, DayCounter(clock), clock, Web(user_agent="tests")) as mirror:
+        await fill(mirror, world, pipelines)
+        assert (await check(mirror, plan, wanted)).is_none
+        (copy / "api/v1/bitcoin_news/articles.json").write_text("{}")
+        (copy / "feeds/bitcoin_news.rss").unlink()
+
+        found, _ = await repair(mirror, plan, wanted)
+
+        assert found.different == ["api/v1/bitcoin_news/articles.json"]
+        assert found.missing == ["feeds/bitcoin_news.rss"]
+        assert (await check(mirror, plan, wanted)).is_none
+
+
+async def test_a_list_that_lags_behind_its_cards_is_no_difference(
+    world: World, pipelines: dict[str, Pipeline], tmp_path: Path
+) -> None:
+    clock = ManualClock(NOW_MS)
+    plan = whole_plan(pipelines["bitcoin_news"])
+    wanted = whole_shelf(world.store.shelf, plan, newest=2_000)
+    changed = next(each for each in wanted if each.key == "article:a0")
+    changed = changed._replace(version=9_999, value=(changed.value or b"").replace(b'"a0"', b'"a0" ', 1))
+    spec = replace(spec_of(TargetAddress(f"file://{tmp_path}/copy"), pipelines), pace=MirrorPace(0, 600, 2_000))
+    async with opened_mirror(spec, pipelines, DayCounter(clock), clock, Web(user_agent="tests")) as mirror:
+        await fill(mirror, world, pipelines)
+        await mirror.follow("bitcoin_news", [changed], "2")
+        await mirror.flush()
+
+        now = [changed if each.key == changed.key else each for each in wanted]
+        assert (await check(mirror, plan, now)).is_none
