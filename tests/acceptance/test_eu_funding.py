@@ -10,7 +10,12 @@ from tests.acceptance.funding_world import CLOSED, HARVEST, OPEN, PIPELINE, Worl
 
 from tidings.model.views import PipelineView
 from tidings.pipelines.eu_funding.body import spoken_date
+from tidings.process.enrich.enricher import Terms
+from tidings.sample.ai_endpoint import AiEndpoint
+from tidings.sample.ai_endpoint import build as build_endpoint
 from tidings.sample.eu_portal import EuPortal
+from tidings.sample.serving import StandIn
+from tidings.wiring import AiSpec
 
 DETAILS = "/info/funding-tenders/opportunities/data/topicDetails"
 
@@ -276,6 +281,25 @@ async def test_a_late_notice_tells_of_the_call_as_it_is_now(database_url: str) -
         assert deadline == spoken_date(f"{moved[:19]}Z")
         states = {delivery.title: delivery.state for delivery in engine.store.item_views.deliveries()}
         assert states["Call 1"] == "expired"
+
+
+async def test_calls_wait_for_an_ai_endpoint_that_is_down_for_all(database_url: str) -> None:
+    """An outage of hours without the fall-back: attempts are not spent, and nothing is buried."""
+    model = AiEndpoint()
+    model.faults.extend(["server_error"] * 60)
+    terms = Terms(falls_back=False, rate_per_minute=60_000)
+    async with StandIn(build_endpoint(model)) as server:
+        ai = AiSpec(base_url=f"{server.url}/v1", model="stand-in", terms=terms)
+        portal = EuPortal.of(a_result(n) for n in range(20))
+        async with a_world(database_url, portal, ai=ai) as world:
+            await world.crawl()
+            await world.settle_down(hours=3)
+            assert [row.key for row in world.opened.items() if row.standing == "dead"] == []
+            assert len(model.faults) > 0, "the outage lasted"
+
+            model.faults.clear()
+            await world.settle_down(hours=1)
+            assert len(world.discord.messages) == 20
 
 
 async def test_two_workers_share_one_rate_and_one_place(database_url: str) -> None:

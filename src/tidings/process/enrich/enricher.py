@@ -25,6 +25,7 @@ from tidings.model.contracts import Ledger
 from tidings.model.errors import SlowDown
 from tidings.model.pace import Pace
 from tidings.process.enrich import local
+from tidings.process.enrich.circuit import Circuit, EndpointDown
 from tidings.process.enrich.endpoint import AnswerRefused, Endpoint, Tab, TooLong, Unusable
 from tidings.process.enrich.endpoint.questions import (
     ANALYZE_ISSUE,
@@ -98,6 +99,7 @@ class MeteredEnricher:
         self._on_tokens = on_tokens
         self._pace = pace or Pace(self._terms.rate_per_minute, burst=1)
         self._sleep = sleep
+        self._circuit = Circuit("the AI endpoint", answers=(Unusable,), now=lambda: self._clock.now_ms() / 1000)
         self._places = asyncio.Semaphore(self._terms.concurrency)
         self._being_asked: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
 
@@ -160,9 +162,10 @@ class MeteredEnricher:
         try:
             async with self._places, self._budgeted(endpoint, question, material, tab, pipeline):
                 await self._wait_for_start()
-                answer = await endpoint.ask(question, material, tab)
-        # It is a SlowDown too, but of our own making: the endpoint is not asked to slow down.
-        except OverBudget:
+                with self._circuit.around(key):
+                    answer = await endpoint.ask(question, material, tab)
+        # Both are a SlowDown too, but of our own making: the endpoint did not ask to slow down.
+        except (OverBudget, EndpointDown):
             raise
         except SlowDown as error:
             self._pace.hold(min(error.retry_after_seconds or 0.0, HOLD_SECONDS_MAX))

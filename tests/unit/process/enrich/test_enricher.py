@@ -17,6 +17,7 @@ from tidings.model.errors import Ambiguous, SlowDown, Transient
 from tidings.model.pace import Pace
 from tidings.model.web import Response
 from tidings.process.enrich import local
+from tidings.process.enrich.circuit import EndpointDown
 from tidings.process.enrich.endpoint import Endpoint, OutOfCredit, Unusable
 from tidings.process.enrich.enricher import CACHE, COST, TOKENS, MeteredEnricher, OverBudget, Terms
 from tidings.process.memory_ledger import MemoryLedger
@@ -265,6 +266,52 @@ async def test_a_busy_server_is_not_replaced_by_the_local_default() -> None:
     setting = Setting((503, {"error": {"message": "overloaded"}}))
     with pytest.raises(Transient):
         await setting.enricher.summarize(TEXT)
+
+
+DOWN = (500, {"error": {"message": "oops"}})
+
+
+async def ask(setting: Setting, number: int) -> Summary:
+    return (await setting.enricher.summarize(f"{TEXT} {number}"))[0]
+
+
+async def fail_for(setting: Setting, numbers: range) -> list[type]:
+    answers = [(await asyncio.gather(ask(setting, n), return_exceptions=True))[0] for n in numbers]
+    return [type(answer) for answer in answers]
+
+
+async def test_an_endpoint_that_fails_for_all_lets_questions_wait() -> None:
+    setting = Setting(DOWN)
+
+    assert await fail_for(setting, range(6)) == [Transient, Transient, *[EndpointDown] * 4]
+    assert setting.model.calls == 3
+
+    setting.clock.advance(seconds=16)
+    assert await fail_for(setting, range(6)) == [EndpointDown] * 6
+    assert setting.model.calls == 4, "one question tries, the others wait"
+
+
+async def test_the_first_answer_after_an_outage_lets_all_others_in() -> None:
+    setting = Setting(*[DOWN] * 5, (200, GOOD))
+    await fail_for(setting, range(4))
+    for _ in range(3):
+        setting.clock.advance(seconds=600)
+        await fail_for(setting, range(1))
+
+    assert [(await ask(setting, n)).summary for n in range(4)] == [GOOD["summary"]] * 4
+
+
+async def test_one_question_that_fails_again_and_again_holds_up_no_other() -> None:
+    setting = Setting(*[DOWN] * 5, (200, GOOD))
+    for _ in range(5):
+        assert await fail_for(setting, range(1)) == [Transient]
+
+    assert (await ask(setting, 1)).summary == GOOD["summary"]
+
+
+async def test_an_endpoint_whose_answers_cannot_be_used_is_not_down() -> None:
+    setting = Setting((200, "no idea"), falls_back=False)
+    assert await fail_for(setting, range(6)) == [Unusable] * 6
 
 
 async def test_only_so_many_questions_are_asked_at_once() -> None:
