@@ -12,9 +12,11 @@ import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import pytest
+from bench.hn_live import measure
 from tests.support.engine import Engine
 from tests.support.firebase import FirebaseApi, StreamFault, Trouble
 from tests.support.hacker_news import engine_on
@@ -152,3 +154,17 @@ async def test_a_paused_source_is_not_asked_because_of_a_signal(database_url: st
         assert api.requests_for(6) == 0
         engine.store.switches.resume("source:hacker_news.firebase")
         await until(lambda: score(engine, 6) == 1)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("a_minute", "count"), [(60, 6), (2_000, 200)])
+async def test_a_real_process_asks_little_and_finds_everything(
+    database_url: str, tmp_path: Path, a_minute: int, count: int
+) -> None:
+    """What is measured here in small is printed at full size by `make bench`; times depend on the machine."""
+    figures = await measure(tmp_path, database_url, a_minute, count)
+
+    print(f"{a_minute} a minute: p50 {figures.wait(0.5):.2f} s, p99 {figures.wait(0.99):.2f} s, {figures}"[:200])
+    assert len(figures.waits) == count
+    assert figures.requests_first <= 1.3
+    assert figures.most_at_once <= 16

@@ -45,16 +45,21 @@ def seeded_plan(
 class FirebaseApi:
     """Serves items by id under `/v0`; answers come out of order, because each takes a different time."""
 
-    def __init__(self, *, seed: int = 0, plan: Mapping[int, Trouble] | None = None) -> None:
+    def __init__(
+        self, *, seed: int = 0, plan: Mapping[int, Trouble] | None = None, updates_size: int = UPDATES_SIZE
+    ) -> None:
         self.items: dict[int, dict[str, Any]] = {}
         self.plan = dict(plan or {})
         self.updates: list[int] = []
+        self._updates_size = updates_size
         self.lists: dict[str, Any] = {}
         """What the lists say, where a test says it."""
         self.requests: Counter[str] = Counter()
         """How often each path was asked for."""
         self.is_out = False
         """No item is answered, whatever its id."""
+        self.is_away = False
+        """Nothing is answered, and streams cannot be opened."""
         self.moved_to = ""
         """Where the machine stands that streams are sent to by a 307."""
         self.stream_faults: list[StreamFault] = []
@@ -76,7 +81,7 @@ class FirebaseApi:
     def change(self, number: int, **fields: Any) -> None:
         """Change an item, and tell it in `updates`."""
         self.items[number] |= fields
-        self.updates = list(dict.fromkeys([number, *self.updates]))[:UPDATES_SIZE]
+        self.updates = list(dict.fromkeys([number, *self.updates]))[: self._updates_size]
         self._announce()
 
     def requests_for(self, number: int) -> int:
@@ -89,6 +94,8 @@ class FirebaseApi:
 
     async def _answer(self, request: Request) -> Response:
         path = request.path_params["path"]
+        if self.is_away:
+            return Response("bad gateway", 502)
         if request.headers.get("accept") == "text/event-stream":
             return self._stream(path.removesuffix(".json"), request)
         self.requests[path] += 1
