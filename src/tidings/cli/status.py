@@ -67,11 +67,11 @@ def _show_status(view: StatusView) -> None:
             if budget.limit:
                 say(f"  budget {budget.name}: {budget.spent:,} spent, {budget.reserved:,} reserved of {budget.limit:,}")
         for source in p.sources:
+            until = f" until {moment(source.until)}" if source.until else ""
             error = f": {source.error}" if source.error else ""
             note = f"; {source.last_run.note}" if source.last_run is not None and source.last_run.note else ""
-            say(
-                f"  {source.name}: {source.health}, {source.schedule}, next {moment(source.next_check_at)}{error}{note}"
-            )
+            health = f"{source.health}{until}, {source.schedule}, next {moment(source.next_check_at)}"
+            say(f"  {source.name}: {health}{error}{note}")
     for each in view.followers:
         behind = f"{each.behind:,} changes and {each.behind_seconds:.0f} s behind" if each.behind else "up to date"
         how = f"failing, {behind}: {each.error}" if each.error else behind

@@ -18,7 +18,7 @@ from tidings.model.contracts import Executor, Intake, Kit
 from tidings.model.errors import BadInput, Misconfigured, SlowDown, StoreUnavailable, TidingsError, Transient
 from tidings.model.item import Appended
 from tidings.model.pipeline import Page, Pipeline, Run, Schedule, Source
-from tidings.model.views import RunView
+from tidings.model.views import RunEnd, RunView
 from tidings.watch.logs import Seldom, event
 
 TURN_SECONDS = 10.0
@@ -33,6 +33,9 @@ POLL_SECONDS = 1.0
 TURN_TRIES = 20
 """How often a signal waits for another's turn to end, half a poll each."""
 SIGNAL_WAIT_SECONDS_MAX = 30.0
+DAY_LIMIT_SECONDS = 1800.0
+"""A source that asks us to wait for longer has given us what a day, or a window of hours, holds."""
+STOPPED = "stopped"
 
 OnPage = Callable[[Page], None]
 """Told of every page once it is kept."""
@@ -103,6 +106,7 @@ class _Tally:
     credits: int = 0
     notes: list[str] = field(default_factory=list)
     next_check_seconds: float | None = None
+    ended: RunEnd = "complete"
 
 
 @dataclass(slots=True)
@@ -264,19 +268,21 @@ class Poller:
             await self._beating(asking, self._look(asking, started_at, options or {}))
         except asyncio.CancelledError:
             # Being stopped is no failure of the source: it is due again at once.
-            await self._executor.write(self._schedules.give_back, turn, self._view(name, started_at, tally, "stopped"))
+            await self._executor.write(self._schedules.give_back, turn, self._view(name, started_at, tally, STOPPED))
             raise
         except SlowDown as slow:
             tally.notes.append(str(slow))
             wait = slow.retry_after_seconds
+            tally.ended = "out of credits" if (wait or 0) >= DAY_LIMIT_SECONDS else "slowed"
         except TidingsError as failure:
             error, wait = str(failure), _asked_wait(failure)
+            tally.ended = "refused" if isinstance(failure, Misconfigured) else "failed"
             if options and isinstance(failure, BadInput):
                 # The options that a person gave are wrong; that says nothing about the source's health.
                 await self._executor.write(self._schedules.give_back, turn, self._view(name, started_at, tally, error))
                 raise
         except Exception as failure:  # noqa: BLE001  # a source's surprise must not end the poller
-            error = f"{type(failure).__name__}: {failure}"
+            error, tally.ended = f"{type(failure).__name__}: {failure}", "failed"
         view = self._view(name, started_at, tally, error)
         now = datetime.fromtimestamp(await self._executor.read(self._now_ms) / 1000, UTC)
         next_in = self._next_in(source.schedule, now, turn.failures, tally, error, wait)
@@ -385,6 +391,7 @@ class Poller:
             credits=tally.credits,
             error=error,
             note="; ".join(dict.fromkeys(tally.notes))[:500] or None,
+            ended="stopped" if error == STOPPED else tally.ended,
         )
 
     async def _close(self, source: Source, turn: SourceTurn, view: RunView, next_in_seconds: float) -> None:

@@ -15,6 +15,25 @@ class IntakeView(msgspec.Struct, frozen=True):
     total: int
 
 
+RunEnd = Literal["complete", "incomplete", "slowed", "out of credits", "refused", "failed", "stopped"]
+"""incomplete: there was more than was read. slowed: the source asked us to wait. refused: a person must mend it."""
+Health = Literal[
+    "healthy",
+    "slow",
+    "incomplete",
+    "out of credits",
+    "refused",
+    "silent",
+    "failing",
+    "empty",
+    "paused",
+    "waiting",
+    "running",
+]
+"""slow: it asks us to wait, or takes longer than its interval. silent: nothing new for much longer than usual.
+empty: it answers and lists nothing, although it always did. waiting: never asked yet."""
+
+
 class RunView(msgspec.Struct, frozen=True):
     """One discovery run."""
 
@@ -31,14 +50,17 @@ class RunView(msgspec.Struct, frozen=True):
     credits: int = 0
     error: str | None = None
     note: str | None = None
+    ended: RunEnd | None = None
 
 
 class SourceView(msgspec.Struct, frozen=True, kw_only=True):
-    """A source and its health: healthy, failing, silent, paused, waiting (never asked yet) or running."""
+    """A source and its health."""
 
     name: str
     pipeline: str
-    health: Literal["healthy", "failing", "silent", "paused", "waiting", "running"]
+    health: Health
+    until: int | None = None
+    """When it is asked again, where it is out of credits or was asked to slow down."""
     schedule: str
     last_success_at: int | None = None
     last_new_at: int | None = None

@@ -15,6 +15,7 @@ from tidings.store.limits import EVER
 
 FOR_GOOD = ("new", "changed", "unchanged", "rejected", "trimmed", "credits")
 """What is counted of a source for as long as the database lives."""
+SUCCESSES = (None, "complete", "incomplete")
 _COUNTS = ("found", "new", "changed", "unchanged", "rejected", "pages")
 
 
@@ -106,6 +107,7 @@ class ScheduleStore:
                 failures=failures,
                 error=run.error[:500] if run.error else None,
                 has_new=int(run.new > 0),
+                succeeded=int(run.error is None and run.ended in SUCCESSES),
             )
             _close_run(tx, turn.run, run)
 

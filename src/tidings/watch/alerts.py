@@ -16,6 +16,12 @@ from tidings.watch.logs import Seldom, event
 from tidings.watch.metrics import Metrics
 
 CHECK_SECONDS = 10.0
+TROUBLES = {
+    "refused": ("refuses us", "mend the key or the settings, then: tidings discover {pipeline} --source {source}"),
+    "out of credits": ("has given us all that today holds", "wait, raise the budget, or ask less often"),
+    "empty": ("answers and lists nothing any more", "tidings doctor; tidings discover {pipeline} --source {source}"),
+}
+"""Why a source's health fires at once, and what helps."""
 SAMPLE_SECONDS = 60
 CLEAR_SHARE = 0.8
 HOUR_SECONDS = 3600.0
@@ -244,6 +250,19 @@ def _of_pipeline(name: str, view: PipelineView, limits: Thresholds) -> list[Read
                 f"tidings discover {name} --source {source.name}",
             )
         )
+        if source.health in TROUBLES:
+            why, help_text = TROUBLES[source.health]
+            told = source.error or (source.last_run.note if source.last_run is not None else None)
+            found.append(
+                Reading(
+                    f"source {source.health}",
+                    source.name,
+                    1.0,
+                    0.5,
+                    f"{source.name} {why}" + (f": {told}" if told else ""),
+                    help_text.format(pipeline=name, source=source.name),
+                )
+            )
         failing = source.failures if source.health == "failing" else 0
         found.append(
             Reading(

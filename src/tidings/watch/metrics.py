@@ -20,6 +20,7 @@ GAUGES = (
     ("index_divergence", "Keys in which id index and shelf have differed for minutes", ["pipeline"]),
     ("shelf_writes_today", "Shelf writes of today, where they have a limit", ["pipeline"]),
     ("shelf_writes_limit", "The limit of shelf writes in a day", ["pipeline"]),
+    ("source_health", "1 for the word that tells how a source is", ["source", "health"]),
     ("last_seen_timestamp_seconds", "When a process of a part was last seen; 0 for never", ["part"]),
 )
 COUNTERS = {
@@ -143,6 +144,7 @@ class Metrics:
             self._observe_pipeline(name, view)
             self.leases.labels(name).set(view.leased)
             for source in view.sources:
+                self._gauges["source_health"].labels(source.name, source.health).set(1)
                 if source.last_success_at is not None:
                     self.source_success.labels(source.name).set(source.last_success_at / 1000)
 

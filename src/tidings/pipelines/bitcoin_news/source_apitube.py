@@ -62,6 +62,7 @@ class ApiTube:
     keep_days: float
     sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
 
+    lists_anew = True
     name = f"{PIPELINE}.apitube"
 
     @property

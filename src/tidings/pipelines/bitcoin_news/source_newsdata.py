@@ -58,6 +58,7 @@ class NewsData:
     """The vendor's own client waits a second between pages."""
     sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
 
+    lists_anew = True
     name = f"{PIPELINE}.newsdata"
 
     @property

@@ -65,7 +65,7 @@ def needs_a_person(view: SourceView) -> bool:
     """Tell whether a source wants looking at: paused, silent, never once successful, or failing again and again."""
     if view.health == "failing":
         return view.last_success_at is None or view.failures > FAILURES_MAX
-    return view.health in ("silent", "paused")
+    return view.health in ("silent", "paused", "refused", "empty")
 
 
 def dead_command(verb: str, group: DeadGroup) -> str:
@@ -107,14 +107,17 @@ def _dead_need(group: DeadGroup, pipelines: Mapping[str, Pipeline]) -> Need:
     )
 
 
+_QUIET = {"paused": "paused by hand", "empty": "it answers and lists nothing any more"}
+
+
 def _source_need(view: SourceView) -> Need:
     is_paused = view.health == "paused"
     name = shell(view.name)
     return Need(
-        {"failing": "bad", "silent": "wait"}.get(view.health, "parked"),
+        {"failing": "bad", "refused": "bad", "silent": "wait", "empty": "wait"}.get(view.health, "parked"),
         f"{view.health} source",
         view.name,
-        tidy(view.error, 200) if view.error else ("paused by hand" if is_paused else "silent for longer than usual"),
+        tidy(view.error, 200) if view.error else _QUIET.get(view.health, "silent for longer than usual"),
         f"/actions/{'resume' if is_paused else 'check'}",
         "Resume" if is_paused else "Check now",
         {"part": f"source:{view.name}", "source": view.name},

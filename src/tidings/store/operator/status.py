@@ -7,11 +7,12 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, NamedTuple
 
-from tidings.model.pipeline import Pipeline, Schedule
+from tidings.model.pipeline import Pipeline, Schedule, Source
 from tidings.model.publication import DELIVERY, delivery_keys
 from tidings.model.views import (
     AlertView,
     ChannelView,
+    Health,
     IntakeView,
     PipelineView,
     Point,
@@ -35,6 +36,7 @@ COUNT_SHARE = 0.1
 """What of the time may go into counting items, where looking is frequent and the table big."""
 QUICK_SECONDS, STALE_SECONDS_MAX = 0.05, 30.0
 SILENT_FACTOR = 5
+SLOW_SECONDS_MIN = 60.0
 
 MERGE = "merge"
 LANE_NAMES = {PURE: "process"}
@@ -271,21 +273,23 @@ class StatusReader:
         paused = self._pauses.reasons()
         now = read_clock(self._database)
         return [
-            self._source(s.name, p.name, s.schedule, stored.get(s.name), paused, now)
+            self._source(s, p.name, stored.get(s.name), paused, now)
             for p in self._pipelines.values()
             for s in p.sources
         ]
 
     def _source(
-        self, name: str, pipeline: str, schedule: Schedule, row: ScheduleRow | None, paused: Mapping[str, str], now: int
+        self, source: Source, pipeline: str, row: ScheduleRow | None, paused: Mapping[str, str], now: int
     ) -> SourceView:
+        name, schedule = source.name, source.schedule
         runs = self._schedules.runs(name, 10)
         if row is None:
             return SourceView(name=name, pipeline=pipeline, health="waiting", schedule=describe(schedule))
         return SourceView(
             name=name,
             pipeline=pipeline,
-            health=_health(name, pipeline, row, runs, paused, now),
+            health=(health := _health(name, pipeline, source, row, runs, paused, now)),
+            until=row.next_at if health in ("out of credits", "slow") else None,
             schedule=describe(schedule),
             last_success_at=row.last_success_at,
             last_new_at=row.last_new_at,
@@ -349,17 +353,46 @@ def describe(schedule: Schedule) -> str:
 
 
 def _health(
-    name: str, pipeline: str, row: ScheduleRow, runs: list[RunView], paused: Mapping[str, str], now: int
-) -> Any:
+    name: str,
+    pipeline: str,
+    source: Source,
+    row: ScheduleRow,
+    runs: list[RunView],
+    paused: Mapping[str, str],
+    now: int,
+) -> Health:
+    """Say in a word how a source is; what a person has to mend comes first."""
     if f"source:{name}" in paused or f"pipeline:{pipeline}" in paused:
         return "paused"
     if row.lease_until is not None and row.lease_until > now:
         return "running"
+    last = next((run for run in runs if run.ended_at is not None and run.ended != "stopped"), None)
+    ended = last.ended if last is not None else None
     if row.failures:
-        return "failing"
-    if row.last_success_at is None:
+        return "refused" if ended == "refused" else "failing"
+    if ended == "out of credits":
+        return "out of credits"
+    if last is None or (row.last_success_at is None and ended is None):
         return "waiting"
+    if ended == "incomplete":
+        return "incomplete"
+    if ended == "slowed" or _is_slow(source.schedule, last):
+        return "slow"
+    if getattr(source, "lists_anew", False) and is_empty(runs):
+        return "empty"
     return "silent" if is_silent(row, runs, now) else "healthy"
+
+
+def _is_slow(schedule: Schedule, run: RunView) -> bool:
+    """Tell whether a run took longer than the time between two; one minute is never long."""
+    took = ((run.ended_at or run.started_at) - run.started_at) / 1000
+    return took > max(schedule.every_seconds or 3600.0, SLOW_SECONDS_MIN)
+
+
+def is_empty(runs: list[RunView]) -> bool:
+    """Tell whether a source that lists what there is at every run listed nothing last time, and something before."""
+    ended = [run for run in runs if run.ended_at is not None and run.ended in (None, "complete")]
+    return bool(ended) and not ended[0].found and any(run.found for run in ended[1:])
 
 
 def is_silent(row: ScheduleRow, runs: list[RunView], now: int) -> bool:

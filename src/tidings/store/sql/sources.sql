@@ -30,7 +30,7 @@ FROM schedules WHERE source = :source AND lease_until > tidings_now();
 -- name: close_schedule
 UPDATE schedules SET lease_owner = NULL, lease_until = NULL, next_at = tidings_now() + :delay_ms, failures = :failures,
     last_error = CAST(:error AS TEXT),
-    last_success_at = CASE WHEN CAST(:error AS TEXT) IS NULL THEN tidings_now() ELSE last_success_at END,
+    last_success_at = CASE WHEN CAST(:succeeded AS BIGINT) = 1 THEN tidings_now() ELSE last_success_at END,
     last_new_at = CASE WHEN CAST(:has_new AS BIGINT) = 1 THEN tidings_now() ELSE last_new_at END
 WHERE source = :source AND lease_token = :token;
 
@@ -65,11 +65,13 @@ INSERT INTO runs (source, started_at) VALUES (:source, tidings_now()) RETURNING 
 
 -- name: close_run
 UPDATE runs SET ended_at = tidings_now(), found = :found, new = :new, changed = :changed, unchanged = :unchanged,
-    rejected = :rejected, trimmed = :trimmed, pages = :pages, credits = :credits, error = :error, note = :note
+    rejected = :rejected, trimmed = :trimmed, pages = :pages, credits = :credits, error = :error, note = :note,
+    ended = :ended
 WHERE id = :id;
 
 -- name: last_runs
-SELECT source, started_at, ended_at, found, new, changed, unchanged, rejected, trimmed, pages, credits, error, note
+SELECT source, started_at, ended_at, found, new, changed, unchanged, rejected, trimmed, pages, credits, error, note,
+    ended
 FROM runs WHERE source = :source ORDER BY id DESC LIMIT :limit;
 
 -- name: found_since
