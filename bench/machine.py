@@ -34,7 +34,7 @@ class Server:
 
     def cpu_seconds(self) -> float:
         """Return the CPU the server and its children have used so far, ended ones included."""
-        return sum(_cpu_seconds(pid, with_ended=pid == self._pid) for pid in _tree(self._pid))
+        return sum(cpu_seconds(pid, with_ended=pid == self._pid) for pid in _tree(self._pid))
 
 
 @contextmanager
@@ -64,7 +64,8 @@ def _tree(root: int) -> list[int]:
     return found
 
 
-def _cpu_seconds(pid: int, *, with_ended: bool) -> float:
+def cpu_seconds(pid: int, *, with_ended: bool) -> float:
+    """Return the CPU a process has used so far, with that of its ended children or without."""
     fields = _stat(pid)
     return sum(int(value) for value in fields[11 : 15 if with_ended else 13]) / _TICKS if fields else 0.0
 
@@ -95,5 +96,5 @@ def _busy_seconds() -> float:
 
 def _our_seconds() -> float:
     own, ended = resource.getrusage(resource.RUSAGE_SELF), resource.getrusage(resource.RUSAGE_CHILDREN)
-    running = sum(_cpu_seconds(pid, with_ended=True) for pid in _tree(os.getpid()) if pid != os.getpid())
+    running = sum(cpu_seconds(pid, with_ended=True) for pid in _tree(os.getpid()) if pid != os.getpid())
     return own.ru_utime + own.ru_stime + ended.ru_utime + ended.ru_stime + running

@@ -17,6 +17,8 @@ from tests.acceptance.test_mirrors import fill
 from tests.support.environment import clean_environment
 from tests.support.redis import a_redis
 
+from bench.machine import cpu_seconds
+
 ARTICLES = 500
 ROUNDS = 2_000
 LIST, ONE = "/api/v1/bitcoin_news/articles", "/api/v1/bitcoin_news/articles/a{:03}"
@@ -35,7 +37,7 @@ def run(quick: bool) -> list[dict[str, Any]]:
                 cwd=folder, env=clean_environment(), stderr=opened,
             )  # fmt: skip
         try:
-            return _measured(_port(log), ROUNDS // 10 if quick else ROUNDS)
+            return _measured(_port(log), worker.pid, ROUNDS // 10 if quick else ROUNDS)
         finally:
             worker.terminate()
             worker.wait()
@@ -50,7 +52,7 @@ def _port(log: Path) -> int:
     raise RuntimeError(log.read_text())
 
 
-def _measured(port: int, rounds: int) -> list[dict[str, Any]]:
+def _measured(port: int, pid: int, rounds: int) -> list[dict[str, Any]]:
     connection = http.client.HTTPConnection("127.0.0.1", port, timeout=30)
     rows: list[dict[str, Any]] = []
     cases = (
@@ -59,10 +61,13 @@ def _measured(port: int, rounds: int) -> list[dict[str, Any]]:
         ("worker over Redis: one article, each time another", lambda n: ONE.format(n % ARTICLES)),
     )
     for what, path_of in cases:
+        cpu = cpu_seconds(pid, with_ended=False)
         times = [_seconds(connection, path_of(number)) * 1000 for number in range(rounds)]
         cuts = statistics.quantiles(times, n=100)
         rows.append({"what": f"{what}, p50", "value": cuts[49], "unit": "ms"})
         rows.append({"what": f"{what}, p99", "value": cuts[98], "unit": "ms"})
+        spent = (cpu_seconds(pid, with_ended=False) - cpu) * 1000 / rounds
+        rows.append({"what": f"{what}, processor time of the worker for each", "value": spent, "unit": "ms"})
     return rows
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Coroutine, Mapping, Sequence
 from concurrent.futures import TimeoutError as TooSlow
 from typing import Any, Protocol, TypeVar
@@ -18,6 +19,7 @@ from tidings.model.errors import StoreUnavailable, TidingsError, Transient
 
 T = TypeVar("T")
 WAIT_SECONDS = 30
+RECENT_SECONDS = 0.1
 
 
 class Catalogs(Protocol):
@@ -34,12 +36,15 @@ class LiveCatalogs:
     def __init__(self, target: Target) -> None:
         self._target, self._names = target, names_for(target)
         self._known: dict[str, tuple[str | None, Catalog]] = {}
+        self._asked_at: dict[str, float] = {}
 
     async def current(self, pipeline: str) -> Catalog:
-        """Return the catalog as it stands in the target now."""
+        """Return the catalog as it stands in the target now, or stood a moment ago: a request asks several times."""
         key = self._names.catalog(pipeline)
+        known, now = self._known.get(pipeline), time.monotonic()
+        if known is not None and now - self._asked_at[pipeline] < RECENT_SECONDS:
+            return known[1]
         tag = await self._target.tag(key)
-        known = self._known.get(pipeline)
         if known is None or known[0] != tag or tag is None:
             # The tag is the older of the two: a catalog written in between is read again the next time.
             catalog = readable(pipeline, (await self._target.get_many([key])).get(key))
@@ -48,6 +53,7 @@ class LiveCatalogs:
                     f"it holds no catalog of {pipeline}: nothing was mirrored yet, or the server began empty"
                 )
             self._known[pipeline] = known = tag, catalog
+        self._asked_at[pipeline] = now
         return known[1]
 
 

@@ -33,8 +33,8 @@ def parameter_of(wanted: Filter) -> Parameter:
 def predicate(collection: Collection, values: Mapping[str, Any]) -> Predicate | None:
     """Return what cards must satisfy, or None when every card does."""
     tests = [_test(each, values[each.name]) for each in collection.filters if values.get(each.name) is not None]
-    if not tests:
-        return None
+    if len(tests) < 2:
+        return tests[0] if tests else None
     return lambda card: all(test(card) for test in tests)
 
 

@@ -95,6 +95,15 @@ class Reader:
         """Return one card."""
         return await self._executor.read(self._shelf.get, self.pipeline, self.key_of(card_id))
 
+    async def recent(self, card_id: str) -> ShelfEntry | None:
+        """Return one card as of the version that was last checked: from memory, where its collection is held."""
+        held = self._held
+        if held is not None and held.version == await self._freshness.current():
+            known = held.by_key.get(self.key_of(card_id))
+            if known is not None:
+                return known.entry
+        return await self.one(card_id)
+
     async def many(self, card_ids: Sequence[str]) -> dict[str, ShelfEntry]:
         """Return the cards that exist, by id."""
         keys = [self.key_of(card_id) for card_id in card_ids]

@@ -93,7 +93,7 @@ def _mark_cuts(root: ThreadPlace) -> None:
 
 async def read_card(executor: Executor, links: Links, reader: Reader, card_id: str) -> bytes | None:
     """Return one card, encoded, with its neighbors as the links have them; None where there is none."""
-    entry = await reader.one(card_id)
+    entry = await reader.recent(card_id)
     relation = reader.collection.relation
     if entry is None or relation is None:
         return None if entry is None else entry.value

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Iterator, Sequence
 from dataclasses import replace
 
 import pytest
@@ -151,3 +151,22 @@ async def test_a_public_server_answers_strangers(mirrored: RedisTarget, pipeline
     assert (await Client(closed, host="news.example", token="a-long-secret").get(path)).status == 200
     assert (await Client(public, host="news.example", peer="203.0.113.9").get(path)).status == 200
     executor.close()
+
+
+async def test_a_card_of_a_list_that_is_held_is_not_asked_for_again(
+    mirrored: RedisTarget, reader: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    listed = (await reader.get("/api/v1/bitcoin_news/articles")).json["articles"]
+    keys: list[str] = []
+    get_many = mirrored.get_many
+
+    async def watched(wanted: Sequence[str]) -> dict[str, bytes]:
+        keys.extend(wanted)
+        return await get_many(wanted)
+
+    monkeypatch.setattr(mirrored, "get_many", watched)
+    for card in listed:
+        assert (await reader.get(f"/api/v1/bitcoin_news/articles/{card['id']}")).json == card
+    assert (await reader.get("/api/v1/bitcoin_news/articles/none")).status == 404
+
+    assert keys == []
