@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Annotated
 
 import typer
@@ -11,6 +12,7 @@ from tidings.cli.options import ConfigOption, JsonOption
 from tidings.cli.output import fail, moment, say, show_json, show_table
 from tidings.cli.store import actor, opened_store
 from tidings.model.views import DeadGroup
+from tidings.model.vocabulary import unknown_value
 
 PipelineOption = Annotated[str | None, typer.Option(help="Only this pipeline.")]
 CauseOption = Annotated[str | None, typer.Option(help="Only this cause, as `tidings dead list` shows it.")]
@@ -58,8 +60,9 @@ def revive(
 ) -> None:
     """Bring dead letters back. One, those of a cause or pipeline, or all."""
     _refuse_nothing(item, pipeline, cause, everything, "revive")
-    with opened_store(config) as (store, _):
+    with opened_store(config) as (store, pipelines):
         count = store.operations.revive(item=item, pipeline=pipeline, cause=cause, actor=actor())
+    _refuse_unknown(count, pipeline, pipelines)
     if item is not None and not count:
         fail(f"item {item} is no dead letter, nor parked or rejected; `tidings dead list` shows them", 1)
     if as_json:
@@ -79,9 +82,10 @@ def purge(
 ) -> None:
     """Forget dead letters for good. Tombstones keep the same content from coming back; corrected items are let in."""
     _refuse_nothing(item, pipeline, cause, everything, "purge")
-    with opened_store(config) as (store, _):
+    with opened_store(config) as (store, pipelines):
         count = store.retention.purge(item=item, pipeline=pipeline, cause=cause)
         left = sum(group.count for group in store.item_views.dead_letters() if _is_meant(group, pipeline, cause))
+    _refuse_unknown(count, pipeline, pipelines)
     if item is not None and not count:
         fail(f"item {item} is no dead letter; `tidings dead list` shows them", 1)
     if as_json:
@@ -94,6 +98,11 @@ def purge(
 
 def _is_meant(group: DeadGroup, pipeline: str | None, cause: str | None) -> bool:
     return pipeline in (None, group.pipeline) and cause in (None, group.cause)
+
+
+def _refuse_unknown(count: int, pipeline: str | None, pipelines: Iterable[str]) -> None:
+    if not count and (doubt := unknown_value("pipeline", pipeline, pipelines)):
+        fail(doubt)
 
 
 def _refuse_nothing(item: int | None, pipeline: str | None, cause: str | None, everything: bool, verb: str) -> None:

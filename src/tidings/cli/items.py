@@ -7,9 +7,11 @@ from typing import Annotated
 import typer
 
 from tidings.cli.options import ConfigOption, JsonOption
-from tidings.cli.output import console, say, show_json, show_table
+from tidings.cli.output import console, fail, say, show_json, show_table
 from tidings.cli.store import opened_store
+from tidings.model.item import STANDINGS
 from tidings.model.views import ItemRow
+from tidings.model.vocabulary import unknown_item_values, unknown_value
 
 WIDE = 140
 """From how many columns on a terminal shows items as a table."""
@@ -25,8 +27,12 @@ def items(
     as_json: JsonOption = False,
 ) -> None:
     """List items, newest first."""
-    with opened_store(config) as (store, _):
+    with opened_store(config) as (store, pipelines):
         rows = store.item_views.items(pipeline=pipeline, kind=kind, state=state, standing=standing, limit=limit)
+    if not rows and (doubts := unknown_item_values(pipelines, pipeline, kind, state)):
+        fail("; ".join(doubts))
+    if not rows and (doubt := unknown_value("standing", standing, STANDINGS)):
+        fail(doubt)
     if as_json:
         show_json(rows)
         return

@@ -121,6 +121,10 @@ class Collection:
     id_index: bool = False
     """Listed through the id index that the merge writes."""
     accepts_posts: bool = False
+    posted: type[msgspec.Struct] | None = None
+    """What one post holds, described field by field in OpenAPI; None: any object."""
+    posted_example: msgspec.Struct | None = None
+    """One that is accepted as it stands; None: the example card."""
     templates: str = ""
     """The Python package whose folder `templates` holds `<singular>_row.html` (a card in a list) and
     `<singular>_card.html` (on its own page); where one is missing the card looks plain."""

@@ -91,3 +91,34 @@ def _declared(collection: Collection) -> Mapping[str, tuple[str, ...]]:
     if collection.attributes:
         return collection.attributes
     return {each.name: each.values for each in collection.filters if each.comparison in ("is", "has")}
+
+
+def unknown_value(name: str, value: str | None, known: Iterable[str]) -> str | None:
+    """Say that nothing has this value, and which was probably meant; None where it is known, or none is given."""
+    names = list(dict.fromkeys(known))
+    if not value or value in names:
+        return None
+    near = difflib.get_close_matches(value[:100], names, 1, _ALIKE_VALUES)
+    guess = f"did you mean {near[0]}? " if near else ""
+    return f"no {name} is called {value[:100]}; {guess}known are {', '.join(names) or 'none'}"
+
+
+def unknown_item_values(
+    pipelines: Mapping[str, Pipeline], pipeline: str | None = None, kind: str | None = None, state: str | None = None
+) -> list[str]:
+    """Say which of the values that items are asked by no pipeline here declares.
+
+    Items of a pipeline that was turned off are still remembered, so this is asked only where nothing was found.
+    """
+    chosen = [each for name, each in pipelines.items() if pipeline not in pipelines or name == pipeline]
+    workflows = [
+        workflow for each in chosen for workflow in each.workflows.values() if kind in (None, "", workflow.kind)
+    ]
+    doubts = (
+        unknown_value("pipeline", pipeline, pipelines),
+        unknown_value("kind", kind, (name for each in chosen for name in (*each.workflows, DELIVERY))),
+        unknown_value("state", state, (each for workflow in workflows for each in workflow.states))
+        if workflows
+        else None,
+    )
+    return [doubt for doubt in doubts if doubt is not None]

@@ -16,6 +16,12 @@ from tidings import __version__
 from tidings.cli.main import app
 
 STORY = {"id": 9_000_001, "type": "story", "by": "ada", "time": 1_700_000_000, "score": 7}
+SLIPS = [
+    ("--state", "complted", "completed"),
+    ("--pipeline", "hackernews", "hacker_news"),
+    ("--kind", "itme", "item"),
+    ("--standing", "daed", "dead"),
+]
 
 
 def every_command(command: Any, words: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
@@ -52,6 +58,10 @@ def test_no_items_yet_is_told_from_none_that_fit(home: Path) -> None:
 
     assert tidings("items").out.startswith("no items yet; `tidings discover PIPELINE` finds some")
     assert tidings("items", "--state", "failed").out == "no item fits; leave an option out to see more\n"
+    for option, value, meant in SLIPS:
+        ended = tidings("items", option, value)
+        assert (ended.code, f"did you mean {meant}?" in ended.err) == (2, True)
+    assert "did you mean hacker_news?" in tidings("dead", "revive", "--pipeline", "hackernews").err
     assert "hacker_news: no items yet" in tidings("status").out
 
 

@@ -23,25 +23,34 @@ Arrival = Literal["new", "updated", "duplicate"]
 Whole = Annotated[int, msgspec.Meta(ge=-(2**63), le=2**63 - 1)]
 
 
+def _told(help_text: str) -> msgspec.Meta:
+    """Describe a field in the API's document."""
+    return msgspec.Meta(description=help_text)
+
+
+# The least id and the known types are told in the document, and judged by `upload` and the workflow.
+Id = Annotated[int, msgspec.Meta(le=2**63 - 1, description="Unique among all items.", extra_json_schema={"minimum": 1})]
+Type = Annotated[str, msgspec.Meta(extra_json_schema={"enum": list(TYPES)})]
+
+
 class Given(msgspec.Struct, frozen=True, gc=False, omit_defaults=True, kw_only=True):
     """What a source says of an item, with the field names of the Firebase API; everything but the id may be missing."""
 
-    id: Whole
-    type: str | None = None
-    by: str | None = None
-    time: Whole | None = None
-    """Unix seconds."""
-    title: str | None = None
-    url: str | None = None
-    text: str | None = None
-    score: Whole | None = None
-    descendants: Whole | None = None
-    kids: tuple[Whole, ...] | None = None
-    parent: Whole | None = None
-    poll: Whole | None = None
-    parts: tuple[Whole, ...] | None = None
-    dead: bool | None = None
-    deleted: bool | None = None
+    id: Id
+    type: Annotated[Type | None, _told("Without one, what has a parent and no title is a comment.")] = None
+    by: Annotated[str | None, _told("Its author's name.")] = None
+    time: Annotated[Whole | None, _told("When it was posted, in Unix seconds.")] = None
+    title: Annotated[str | None, _told("Of a story, job or poll; entities such as `&amp;` are read.")] = None
+    url: Annotated[str | None, _told("What a story links to, by http or https.")] = None
+    text: Annotated[str | None, _told("HTML, which is cleaned.")] = None
+    score: Annotated[Whole | None, _told("Points, or the votes of a poll's option.")] = None
+    descendants: Annotated[Whole | None, _told("How many comments there are in all.")] = None
+    kids: Annotated[tuple[Whole, ...] | None, _told("Its replies, in ranked order.")] = None
+    parent: Annotated[Whole | None, _told("Of a comment: what it replies to.")] = None
+    poll: Annotated[Whole | None, _told("Of a poll's option: its poll.")] = None
+    parts: Annotated[tuple[Whole, ...] | None, _told("Of a poll: its options, in order.")] = None
+    dead: Annotated[bool | None, _told("Withdrawn by moderators or software.")] = None
+    deleted: Annotated[bool | None, _told("Withdrawn by its author: its place stays, its words go.")] = None
 
 
 class ItemBody(Given, frozen=True, gc=False, omit_defaults=True, kw_only=True):

@@ -13,7 +13,7 @@ from tidings.model.clock import day_of
 from tidings.model.publication import Attribute, Collection, Document, Filter, Presentation, RankedList
 from tidings.model.urls import public_host
 from tidings.net.sanitizer import words_of
-from tidings.pipelines.hacker_news.body import COLLECTION, KIND, REPLY, TYPES, ItemBody
+from tidings.pipelines.hacker_news.body import COLLECTION, KIND, REPLY, TYPES, Given, ItemBody
 
 
 class ItemCard(msgspec.Struct, frozen=True, gc=False, omit_defaults=True, kw_only=True):
@@ -45,6 +45,10 @@ class ItemCard(msgspec.Struct, frozen=True, gc=False, omit_defaults=True, kw_onl
     dead: bool = False
     deleted: bool = False
     type_inferred: bool = False
+
+
+class PostedItem(Given, frozen=True, gc=False, omit_defaults=True, kw_only=True):
+    """One item as it is sent to us, with the field names of the Firebase API; fields that are not known are ignored."""
 
 
 TOPICS = ("ask", "show", "tell", "launch")
@@ -184,6 +188,18 @@ ITEMS = Collection(
     },
     relation=REPLY,
     accepts_posts=True,
+    posted=PostedItem,
+    posted_example=PostedItem(
+        id=9000001,
+        type="story",
+        by="tarnwick",
+        time=1790000000,
+        title="We replaced our message broker with one SQLite file and a loop",
+        url="https://blog.slowbytes.example/one-sqlite-file",
+        score=287,
+        descendants=10,
+        kids=(9000005, 9000002),
+    ),
     templates=__package__,
     html_fields=("text",),
     is_front=is_front,

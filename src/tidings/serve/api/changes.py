@@ -58,7 +58,13 @@ class ChangeRoutes:
                 "A cursor that is too old, or of another database, is answered with 410: start again without one.",
                 tag="operations",
                 parameters=(
-                    Parameter("pipeline", "Of which pipeline.", values=names, example=names[0] if names else None),
+                    Parameter(
+                        "pipeline",
+                        "Of which pipeline.",
+                        values=names,
+                        is_required=True,
+                        example=next(iter(names), None),
+                    ),
                     _AFTER,
                     LIMIT,
                     Parameter("Last-Event-ID", "The same as `after`, for event streams.", place="header"),
@@ -82,14 +88,11 @@ class ChangeRoutes:
 
     async def _changes(self, call: Call) -> Reply | Streaming:
         pipeline = call["pipeline"]
-        if pipeline is None:
-            known = ", ".join(self._backend.pipelines)
-            raise Problem(400, f"Name a pipeline: {known}.", where="query parameter pipeline")
         headers = call.request.headers
         if "text/event-stream" in headers.get("accept", ""):
             if self._listeners >= self._backend.rates.streams or self._is_closed:
                 raise Problem(503, "Too many live streams are open.", headers={"Retry-After": "10"})
-            after = headers.get("last-event-id") or call["after"]
+            after = call["Last-Event-ID"] or call["after"]
             return Streaming(self._lines(pipeline, await self._page(pipeline, after, _BATCH)))
         page = await self._page(pipeline, call["after"], call["limit"])
         values = {"changes": list(_values(page)), "next_cursor": page.position, "has_more": page.is_full}

@@ -69,7 +69,8 @@ class FeedRoutes:
         """Read what a feed tells."""
         within = None if pipeline == EVERYTHING else pipeline
         try:
-            found = await self._search.find(self._search.parse(text, within), within, limit=limit, order="newest")
+            asked = self._search.parse(text, within)
+            found = await self._search.find(asked, within, limit=limit, order="newest")
         except BadInput as error:
             raise bad_input(error, text, "query parameter q") from error
         base = f"{request.url.scheme}://{request.headers['host']}{self._backend.root_path}"
@@ -80,7 +81,7 @@ class FeedRoutes:
         return FeedDocument(
             id=urn_of("feed", pipeline, text),
             title=f"{title}: {storable(tidy(text, 200))}" if text else title,
-            about=about,
+            about=" ".join((about, *(storable(tidy(f"Note: {each}.", 500)) for each in asked.query.warnings))),
             home=f"{base}/pipelines/{pipeline}" if within is not None else f"{base}/",
             address=f"{base}/feeds/{pipeline}.{form}{query_string}",
             updated_ms=max((entry.at_ms for entry in entries), default=0),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 from tidings.model.item import STANDINGS
@@ -17,6 +18,7 @@ from tidings.model.views import (
     SourceView,
     StatusView,
 )
+from tidings.model.vocabulary import unknown_item_values, unknown_value
 from tidings.model.workflow import Transition, Workflow, name_of
 from tidings.serve.api.collections import NULLABLE_STRING
 from tidings.serve.api.filters import read_number, write_cursor
@@ -26,6 +28,7 @@ from tidings.serve.http.problems import Problem
 from tidings.serve.http.replies import Reply, answer
 from tidings.serve.http.wire import plain
 
+MEASURES = ("due", "dead", "lag", "items", "settled", "published")
 ITEM_ID = Parameter("id", "The item's opaque id.", "integer", "path", minimum=1, maximum=2**63 - 1, example=1)
 _HOURS = Parameter("hours", "How far back.", "integer", minimum=1, maximum=720, default=24)
 _EVERYTHING = Parameter("all", "The recent history too.", "boolean", default=False)
@@ -50,8 +53,7 @@ class OperatorReads:
     def operations(self) -> list[Operation]:
         """Declare the routes."""
         name = pipeline_parameter(self._backend)
-        due = f"due:{name.example}"
-        series = Parameter("series", f"Such as `{due}` or `settled:{name.example}`.", example=due)
+        series = _series(self._backend)
         rows = _list_of("items", ItemRow, next_cursor=NULLABLE_STRING)
         groups = _list_of("dead_letters", DeadGroup, total={"type": "integer"})
         deliveries, points = _list_of("deliveries", DeliveryView), _list_of("points", Point)
@@ -90,14 +92,15 @@ class OperatorReads:
 
     async def _deliveries(self, call: Call) -> Reply:
         found = await self._read(self._items.deliveries, limit=call["limit"], channel=call["channel"])
+        if call["channel"] and not found:
+            known = [each.name for each in await self._read(self._views.channels)]
+            refuse_unknown("channel", unknown_value("channel", call["channel"], known))
         return answer({"deliveries": plain(found)})
 
     async def _channels(self, _call: Call) -> Reply:
         return answer({"channels": plain(await self._read(self._views.channels))})
 
     async def _history(self, call: Call) -> Reply:
-        if not call["series"]:
-            raise Problem(400, "Say which series.", where="query parameter series")
         since_ms = self._backend.clock.now_ms() - call["hours"] * 3_600_000
         return answer({"points": plain(await self._read(self._views.points, call["series"], since_ms=since_ms))})
 
@@ -113,6 +116,8 @@ class OperatorReads:
             limit=call["limit"],
             before=read_number(call["cursor"]),
         )
+        if not rows:
+            self._refuse_unknown_items(call)
         cursor = write_cursor(rows[-1].id) if len(rows) == call["limit"] else None
         return answer({"items": plain(rows), "next_cursor": cursor})
 
@@ -120,7 +125,13 @@ class OperatorReads:
         if not call["pipeline"] or not call["kind"]:
             raise Problem(400, "A key needs its pipeline and kind.", where="query parameter key")
         view = await self._read(self._items.find, call["pipeline"], call["kind"], call["key"])
+        if view is None:
+            self._refuse_unknown_items(call)
         return [plain(view.item)] if view is not None else []
+
+    def _refuse_unknown_items(self, call: Call) -> None:
+        for doubt in unknown_item_values(self._backend.pipelines, call["pipeline"], call["kind"], call["state"]):
+            refuse_unknown(doubt.split()[1], doubt)
 
     async def _item(self, call: Call) -> Reply:
         view = await self._read(self._items.item, call["id"])
@@ -136,6 +147,26 @@ class OperatorReads:
 def pipeline_parameter(backend: Backend) -> Parameter:
     """Declare a pipeline's name in an address."""
     return Parameter("pipeline", "The pipeline's name.", place="path", example=next(iter(backend.pipelines), "p"))
+
+
+def _series(backend: Backend) -> Parameter:
+    """Declare the name of a series: what is measured, and of which pipeline or source."""
+    names, sample = "|".join(re.escape(each) for each in backend.pipelines), next(iter(backend.pipelines), "p")
+    return Parameter(
+        "series",
+        f"What is measured, and where: {', '.join(MEASURES)} of a pipeline, `found` of a source. "
+        f"Such as `due:{sample}`, `settled:{sample}` or `found:{sample}.source`.",
+        pattern=rf"^(({'|'.join(MEASURES)}):({names})|found:[0-9A-Za-z_.:-]+)$",
+        form=f"one of {', '.join(MEASURES)}, a colon and one of {', '.join(backend.pipelines)}; or found: and a source",
+        is_required=True,
+        example=f"due:{sample}",
+    )
+
+
+def refuse_unknown(name: str, doubt: str | None) -> None:
+    """Refuse a value that nothing has, where there is a doubt: an empty list would hide a slip."""
+    if doubt is not None:
+        raise Problem(400, f"{doubt[0].upper()}{doubt[1:]}.", where=f"query parameter {name}")
 
 
 def no_pipeline() -> Problem:

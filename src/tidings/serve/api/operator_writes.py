@@ -10,6 +10,7 @@ import msgspec
 
 from tidings.model.errors import BadInput
 from tidings.model.views import ItemView
+from tidings.model.vocabulary import unknown_value
 from tidings.serve.api.operator_reads import ITEM_ID, no_item, no_pipeline, pipeline_parameter
 from tidings.serve.backend import Backend
 from tidings.serve.http.operations import Call, Handler, Operation, Parameter, RequestBody
@@ -130,6 +131,8 @@ class OperatorWrites:
         count = await self._do(
             self._items.revive, item=_id(body.item), pipeline=body.pipeline, cause=body.cause, actor=call.caller.name
         )
+        if not count and (doubt := unknown_value("pipeline", body.pipeline, self._backend.pipelines)):
+            raise Problem(400, f"{doubt[0].upper()}{doubt[1:]}.", where="body, pipeline")
         return answer({"revived": count})
 
     async def _check(self, call: Call) -> Reply:

@@ -22,12 +22,14 @@ from tidings.serve.http.request_bodies import JSON_TYPES, LINE_TYPES, UPLOAD_COD
 
 _REMEMBER_SECONDS = 24 * 3600
 _REMEMBERED_MAX = 1_000
-_KEY_LENGTH_MAX = 255
 
 IDEMPOTENCY_KEY = Parameter(
     "Idempotency-Key",
     "Any text of your own. Sent again with the same key, the same body gets the same answer for a day.",
     place="header",
+    length_min=1,
+    length_max=255,
+    example="import-of-monday",
 )
 RECEIPT: dict[str, Any] = {
     "type": "object",
@@ -90,7 +92,9 @@ class Uploads:
         async def post_many(call: Call) -> Reply:
             return await self._once(call, pipeline, admit, is_bulk=True)
 
-        example: Any = collection.example if collection.example is not None else {}
+        form: Any = collection.posted if collection.posted is not None else {"type": "object"}
+        shown = collection.posted_example if collection.posted_example is not None else collection.example
+        example: Any = shown if shown is not None else {}
         receipt = {"accepted": 1, "duplicate": 0, "rejected": [], "new": 1, "changed": 0}
         limits = self._backend.limits
         one = Operation(
@@ -103,7 +107,7 @@ class Uploads:
             "`Content-Encoding: gzip`; limits count what it decompresses to.",
             tag=pipeline.name,
             parameters=(IDEMPOTENCY_KEY,),
-            body=RequestBody({"type": "object"}, example),
+            body=RequestBody(form, example),
             answer=RECEIPT,
             status=202,
             example=receipt,
@@ -120,7 +124,11 @@ class Uploads:
             "count what it decompresses to.",
             tag=pipeline.name,
             parameters=(IDEMPOTENCY_KEY,),
-            body=RequestBody({"type": "array", "items": {"type": "object"}}, [example], (*JSON_TYPES, *LINE_TYPES)),
+            body=RequestBody(
+                {"type": "array", "items": form, "maxItems": limits.bulk_lines_max},
+                [example],
+                (*JSON_TYPES, *LINE_TYPES),
+            ),
             answer=RECEIPT,
             status=202,
             example=receipt,
@@ -134,11 +142,9 @@ class Uploads:
         media_types = (*JSON_TYPES, *LINE_TYPES) if is_bulk else JSON_TYPES
         bytes_max = limits.bulk_bytes_max if is_bulk else limits.one_bytes_max
         body = await read_body(call.request, media_types, bytes_max, limits.body_seconds_max, codings=UPLOAD_CODINGS)
-        key = call.request.headers.get("idempotency-key")
+        key = call[IDEMPOTENCY_KEY.name]
         if key is None:
             return _receipt(await self._take(pipeline, admit, body, is_bulk))
-        if not 0 < len(key) <= _KEY_LENGTH_MAX:
-            raise Problem(400, f"The key must have 1 to {_KEY_LENGTH_MAX} characters.", where="header Idempotency-Key")
         name = _name_of(call, key)
         lock = self._busy.setdefault(name, asyncio.Lock())
         if lock.locked():

@@ -79,7 +79,8 @@ def describe(backend: ReadBackend, operations: Iterable[Operation]) -> dict[str,
 def _components(operations: list[Operation]) -> tuple[dict[str, Any], dict[type, Any]]:
     cards: list[type[msgspec.Struct]] = []
     for operation in operations:
-        for found in _structs_in(operation.answer):
+        sent = operation.body.schema if operation.body is not None else None
+        for found in _structs_in((operation.answer, sent)):
             if found not in cards and found not in VIEWS:
                 cards.append(found)
     return schemas(cards, VIEWS)
@@ -120,7 +121,7 @@ def _operation(operation: Operation, references: dict[type, Any]) -> dict[str, A
     if operation.parameters:
         described["parameters"] = [_parameter(each) for each in operation.parameters]
     if operation.body is not None:
-        described["requestBody"] = _body(operation.body)
+        described["requestBody"] = _body(operation.body, references)
     return described
 
 
@@ -134,7 +135,7 @@ def _parameter(parameter: Parameter) -> dict[str, Any]:
         "name": parameter.name,
         "in": parameter.place,
         "description": parameter.help,
-        "required": parameter.place == "path",
+        "required": parameter.is_required or parameter.place == "path",
         "schema": parameter.schema(),
     }
     if parameter.example is not None:
@@ -142,14 +143,26 @@ def _parameter(parameter: Parameter) -> dict[str, Any]:
     return described
 
 
-def _body(body: RequestBody) -> dict[str, Any]:
+def _body(body: RequestBody, references: dict[type, Any]) -> dict[str, Any]:
+    schema = _schema(body.schema, references)
     content: dict[str, Any] = {}
     for media_type in body.media_types:
         if media_type == "application/json":
-            content[media_type] = {"schema": dict(body.schema), "example": msgspec.to_builtins(body.example)}
+            content[media_type] = {"schema": schema, "example": msgspec.to_builtins(body.example)}
         else:
-            content[media_type] = {"schema": {"type": "string"}, "example": _as_lines(body.example)}
+            content[media_type] = {"schema": _lines_schema(media_type, schema), "example": _as_lines(body.example)}
     return {"required": body.required, "content": content, **({"description": body.help} if body.help else {})}
+
+
+def _lines_schema(media_type: str, array: dict[str, Any]) -> dict[str, Any]:
+    """Describe JSON lines: a text for a client, of which each line is what an array would hold."""
+    return {
+        "type": "string",
+        "contentMediaType": media_type,
+        "contentSchema": array["items"],
+        "description": "JSON lines: on each line one object, as one item of the array that `application/json` takes. "
+        "Lines end with a line feed; empty ones are skipped.",
+    }
 
 
 def _as_lines(values: Any) -> str:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Awaitable, Callable, Mapping
+import re
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -17,6 +18,7 @@ from tidings.serve.http.wire import milliseconds
 Kind = Literal["string", "integer", "boolean", "date"]
 LIMIT_MAX = 500
 _VALUE_LENGTH_MAX = 2_000
+DATE_PATTERN = r"^[0-9]{4}-(0[1-9]|1[0-2])-(0[1-9]|[12][0-9]|3[01])([T ]|$)"
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,17 +32,26 @@ class Parameter:
     values: tuple[str, ...] = ()
     minimum: int | None = None
     maximum: int | None = None
+    length_min: int = 0
+    length_max: int = _VALUE_LENGTH_MAX
+    pattern: str | None = None
+    form: str = ""
+    """The pattern in words: `must be ...`; without them the handler checks it."""
+    is_required: bool = False
     default: Any = None
     example: Any = None
-    pattern: str | None = None
-    """What a text looks like, for readers of the schema; the handler checks it."""
 
     def read(self, text: str) -> Any:
         """Return the value, or raise Problem saying what is wrong with it."""
-        if "\0" in text or len(text) > _VALUE_LENGTH_MAX:
-            raise self._wrong("holds a NUL character or is too long")
+        if "\0" in text:
+            raise self._wrong("holds a NUL character")
+        if not self.length_min <= len(text) <= self.length_max:
+            raise self._wrong(f"must have {self.length_min:,} to {self.length_max:,} characters")
         if self.values and text not in self.values:
-            raise self._wrong(f"must be one of {', '.join(self.values)}", 404 if self.place == "path" else 400)
+            status = 404 if self.place == "path" else 400
+            raise self._wrong(f"must be one of {', '.join(self.values)}", status, near(text, self.values))
+        if self.pattern is not None and self.form and not re.search(self.pattern, text):
+            raise self._wrong(f"must be {self.form}")
         if self.kind == "integer":
             return self._integer(text)
         if self.kind == "boolean":
@@ -65,8 +76,16 @@ class Parameter:
             raise self._wrong("must be a date such as 2026-01-31 or a time such as 2026-01-31T12:00:00Z")
         return ms
 
-    def _wrong(self, what: str, status: int = 400) -> Problem:
-        return Problem(status, f"{self.name} {what}.", where=f"{self.place} parameter {self.name}")
+    def missing(self) -> Problem:
+        """Say that it is needed."""
+        known = f" Known: {', '.join(self.values)}." if self.values else ""
+        return Problem(400, f"{self.name} is needed.", where=self._where(), helps=f"{self.help}{known}")
+
+    def _wrong(self, what: str, status: int = 400, helps: str | None = None) -> Problem:
+        return Problem(status, f"{self.name} {what}.", where=self._where(), helps=helps)
+
+    def _where(self) -> str:
+        return f"header {self.name}" if self.place == "header" else f"{self.place} parameter {self.name}"
 
     def schema(self) -> dict[str, Any]:
         """Return its JSON Schema."""
@@ -79,11 +98,24 @@ class Parameter:
             schema["maximum"] = self.maximum
         if self.default is not None:
             schema["default"] = self.default
-        if self.pattern is not None:
-            schema["pattern"] = self.pattern
-        if self.kind == "date":
-            schema["pattern"] = r"^\d{4}-\d\d-\d\d"
+        if schema["type"] == "string" and not self.values:
+            schema |= self._text_schema()
         return schema
+
+    def _text_schema(self) -> dict[str, Any]:
+        """Return the limits of a text."""
+        schema: dict[str, Any] = {"maxLength": self.length_max}
+        if self.length_min:
+            schema["minLength"] = self.length_min
+        if pattern := DATE_PATTERN if self.kind == "date" else self.pattern:
+            schema["pattern"] = pattern
+        return schema
+
+
+def near(text: str, values: Iterable[str]) -> str | None:
+    """Return what was probably meant, as a sentence."""
+    found = difflib.get_close_matches(text[:50], list(values), n=1)
+    return f"Did you mean {found[0]}?" if found else None
 
 
 LIMIT = Parameter("limit", "How many at most.", "integer", minimum=1, maximum=LIMIT_MAX, default=50)
@@ -109,7 +141,8 @@ Handler = Callable[[Call], Awaitable[Any]]
 class RequestBody:
     """What a request carries."""
 
-    schema: Mapping[str, Any]
+    schema: Any
+    """A Struct type, or a JSON Schema with Struct types inside."""
     example: Any
     media_types: tuple[str, ...] = ("application/json",)
     required: bool = True
@@ -152,6 +185,7 @@ class Operation:
         declared = {each.name: each for each in self.parameters}
         for name, text in request.path_params.items():
             values[name] = declared[name].read(str(text)) if name in declared else str(text)
+        values |= self._read_headers(request)
         seen: set[str] = set()
         for name, text in request.query_params.multi_items():
             parameter = declared.get(name)
@@ -166,12 +200,21 @@ class Operation:
             if text == "" and (self.is_page or (parameter.kind == "string" and not parameter.values)):
                 continue
             values[name] = parameter.read(text)
+        for parameter in self.parameters:
+            if parameter.is_required and values[parameter.name] is None:
+                raise parameter.missing()
         return values
+
+    def _read_headers(self, request: Request) -> dict[str, Any]:
+        found = {each.name: request.headers.getlist(each.name) for each in self.parameters if each.place == "header"}
+        for name, texts in found.items():
+            if len(texts) > 1:
+                raise Problem(400, f"{name} is given twice.", where=f"header {name}")
+        return {each.name: each.read(found[each.name][0]) for each in self.parameters if found.get(each.name)}
 
     def _unknown(self, name: str) -> Problem:
         names = [each.name for each in self.parameters if each.place == "query"]
-        near = difflib.get_close_matches(name[:50], names, n=1)
-        helps = f"Did you mean {near[0]}?" if near else f"Known: {', '.join(names) or 'none'}."
+        helps = near(name, names) or f"Known: {', '.join(names) or 'none'}."
         return Problem(400, "A query parameter is not known here.", where="query string", helps=helps)
 
 

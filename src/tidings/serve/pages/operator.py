@@ -10,6 +10,7 @@ from tidings.model.item import STANDINGS
 from tidings.model.pipeline import Pipeline
 from tidings.model.publication import DELIVERY
 from tidings.model.views import SourceView
+from tidings.model.vocabulary import unknown_item_values, unknown_value
 from tidings.serve.api.collections import Collections
 from tidings.serve.api.filters import read_number, write_cursor
 from tidings.serve.api.readable_cards import from_shelf
@@ -71,7 +72,11 @@ class OperatorPages:
             standings=STANDINGS,
             states=self._states(chosen["pipeline"]),
             next_cursor=write_cursor(rows[-1].id) if len(rows) == PAGE else None,
+            doubts=[] if rows else self._doubts(call),
         )
+
+    def _doubts(self, call: Call) -> list[str]:
+        return unknown_item_values(self._backend.pipelines, call["pipeline"], call["kind"], call["state"])
 
     def _states(self, pipeline: str | None) -> list[str]:
         chosen = [each for each in self._backend.pipelines.values() if pipeline in (None, "", each.name)]
@@ -170,8 +175,15 @@ class OperatorPages:
             self._read(self._items.deliveries, limit=100, channel=call["channel"]), self._read(self._status.channels)
         )
         parents = {view.id: self._item_page.href_of(view.pipeline, view.parent) for view in views}
+        doubt = None if views else unknown_value("channel", call["channel"], [each.name for each in channels])
         return await self._frame.page(
-            call, "deliveries.html", views=views, channels=channels, chosen=call["channel"], parents=parents
+            call,
+            "deliveries.html",
+            views=views,
+            channels=channels,
+            chosen=call["channel"],
+            parents=parents,
+            doubt=doubt,
         )
 
     async def _alerts(self, call: Call) -> Reply:
