@@ -28,8 +28,10 @@ from starlette.routing import Mount, Route
 from tests.support.engine import Engine
 from tests.support.environment import ROOT, clean_environment
 from tests.support.firebase import FirebaseApi, Trouble
+from tests.support.followed_search import FollowedSearch
 from tests.support.waiting import until
 
+from tidings.model.query_tree import Words
 from tidings.pipelines import hacker_news
 from tidings.pipelines.hacker_news import Settings
 from tidings.sample.serving import StandIn
@@ -275,13 +277,15 @@ async def judge(database_url: str, day: Day) -> tuple[list[int], list[Any]]:
     declared = hacker_news.build(Settings.model_validate({"base_url": "http://127.0.0.1:9/v0", "streams": False}))
     async with Engine(database_url, [declared], endpoints=["http://127.0.0.1:9"]) as engine:
         await engine.work_until_idle()
-        cards = {card["id"]: card for card in engine.cards("items")}
+        cards = {card["id"]: card for card in engine.cards("items", limit=1_000_000)}
         missed = sorted(day.api.items.keys() - cards.keys())
         stale: list[Any] = [
             (n, d) for n, item in day.api.items.items() if n in cards and (d := differences(item, cards[n]))
         ]
-        deleted = [n for n, item in day.api.items.items() if item.get("deleted")][:30]
-        stale += [(n, "found") for n in deleted if [hit.key for hit in engine.search(f"word{n}")] == [str(n)]]
+        search = FollowedSearch(engine.store, engine.app.pipelines, engine.store.now_ms)
+        deleted = [n for n, item in day.api.items.items() if item.get("deleted")]
+        hits = [(n, hit) for n in deleted for hit in search.search(Words(f"word{n}")).hits]
+        stale += [(n, "is found by its words") for n, hit in hits if hit.key == str(n)]
     return missed, stale
 
 

@@ -13,8 +13,10 @@ from typing import Any
 import pytest
 from tests.acceptance.test_hacker_news import a_comment, a_story, pipeline, upload
 from tests.support.engine import Engine
+from tests.support.followed_search import FollowedSearch
 from tests.support.logs import listening
 
+from tidings.model.query_tree import InThread
 from tidings.store.items import settle
 from tidings.watch.logs import Seldom
 
@@ -131,3 +133,22 @@ async def test_every_step_of_an_item_is_logged_for_debugging(engine: Engine, cap
         assert any(f"'item:1', 'transition': '{transition}', 'state': '{state}'" in line for line in lines.told)
     for transition in ("mark_failed", "retry_processing"):
         assert any(f"'item:2', 'transition': '{transition}'" in line for line in lines.told)
+
+
+def found(search: FollowedSearch, story: str) -> set[str]:
+    return {hit.key for hit in search.search(InThread(story)).hits}
+
+
+async def test_a_thread_is_found_whole_whichever_item_came_first(engine: Engine) -> None:
+    """A comment that was here before what stands above it, and a whole branch that is moved to another story."""
+    search = FollowedSearch(engine.store, engine.app.pipelines, engine.store.now_ms)
+    for item in (a_comment(5, 4), a_comment(4, 2), a_comment(2, 1), a_story(1)):
+        upload(engine, [item], way="POST")
+        await engine.work_until_idle()
+        search.catch_up()
+    assert found(search, "1") == {"1", "2", "4", "5"}
+
+    upload(engine, [a_story(3, kids=[2])], way="POST")
+    await engine.work_until_idle()
+    assert found(search, "3") == {"3", "2", "4", "5"}
+    assert found(search, "1") == {"1"}

@@ -69,6 +69,14 @@ class CursorGone(BadInput):
     """A cursor of another database or pipeline, or one so old that withdrawals behind it are forgotten."""
 
 
+class AcceptedChild(NamedTuple):
+    """An accepted item and what it stands below."""
+
+    id: int
+    ref: str
+    parent: str
+
+
 class Changes(Protocol):
     """The stream of changes."""
 
@@ -86,6 +94,10 @@ class Copies(Protocol):
 
     def accepted(self, items: Sequence[int]) -> Mapping[int, AcceptedCopy]:
         """Return the accepted bodies of items."""
+        ...
+
+    def children(self, pipeline: str, relation: str, refs: Sequence[str]) -> Sequence[AcceptedChild]:
+        """Return the accepted items right below items."""
         ...
 
     def ancestors(self, pipeline: str, relation: str, refs: Sequence[str]) -> Mapping[str, Sequence[str]]:

@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from typing import NamedTuple
 
-from tidings.model.changes import AcceptedCopy, Change, ChangePage, CursorGone
+from tidings.model.changes import AcceptedChild, AcceptedCopy, Change, ChangePage, CursorGone
+from tidings.model.item import ref, split_ref
 from tidings.store.db.database import Database, Tx
 
 
@@ -34,11 +35,19 @@ class NewestVersion(NamedTuple):
     version: int
 
 
+class NamedItem(NamedTuple):
+    """An item's id and name."""
+
+    id: int
+    kind: str
+    key: str
+
+
 class ParentLink(NamedTuple):
     """One step up a thread."""
 
     child: str
-    parent: str
+    parent: str | None
 
 
 class ChangeStore:
@@ -69,6 +78,16 @@ class ChangeStore:
         with self._database.reading() as tx:
             return {row.id: row for row in tx.returning(AcceptedCopy, "accepted_copies", [(item,) for item in items])}
 
+    def children(self, pipeline: str, relation: str, refs: Sequence[str]) -> Sequence[AcceptedChild]:
+        """Return the accepted items right below items."""
+        with self._database.reading() as tx:
+            rows = [(name,) for name in refs]
+            links = tx.returning(ParentLink, "children_of", rows, pipeline=pipeline, relation=relation)
+            named = [split_ref(name) for name in dict.fromkeys(link.child for link in links)]
+            found = tx.returning(NamedItem, "accepted_items", named, pipeline=pipeline) if named else []
+        ids = {ref(each.kind, each.key): each.id for each in found}
+        return [AcceptedChild(ids[link.child], link.child, link.parent or "") for link in links if link.child in ids]
+
     def ancestors(self, pipeline: str, relation: str, refs: Sequence[str]) -> Mapping[str, Sequence[str]]:
         """Return everything above items in their threads, by ref."""
         parents: dict[str, list[str]] = {}
@@ -79,14 +98,15 @@ class ChangeStore:
             while above := [(name,) for name in dict.fromkeys(names) if name not in parents]:
                 parents.update({name: [] for (name,) in above})
                 for link in tx.returning(ParentLink, "parents_of", above, pipeline=pipeline, relation=relation):
-                    parents[link.child].append(link.parent)
+                    if link.parent:  # neither without a parent nor at the top, which is named by an empty one
+                        parents[link.child].append(link.parent)
                 names = [parent for (name,) in above for parent in parents[name]]
-        return {ref: _above(ref, parents) for ref in refs}
+        return {name: _above(name, parents) for name in refs}
 
 
-def _above(ref: str, parents: Mapping[str, Sequence[str]]) -> list[str]:
+def _above(below: str, parents: Mapping[str, Sequence[str]]) -> list[str]:
     found: dict[str, None] = {}
-    names = list(parents[ref])
+    names = list(parents[below])
     while names:
         name = names.pop()
         if name not in found:

@@ -9,12 +9,15 @@ import msgspec
 
 from tidings.follow.search.entry import SearchEntry
 from tidings.follow.search.index import SearchIndex
-from tidings.model.changes import AcceptedCopy, Change, Copies
+from tidings.model.changes import AcceptedChild, AcceptedCopy, Change, Copies
 from tidings.model.contracts import Executor
 from tidings.model.item import ref, split_ref
 from tidings.model.pipeline import Pipeline
 from tidings.model.publication import Attribute
 from tidings.watch.logs import event
+
+MOVED_MAX = 20_000
+"""So many items are indexed again because what stands above them changed."""
 
 
 class SearchFollower:
@@ -49,7 +52,39 @@ class SearchFollower:
         for relation in dict.fromkeys(relations.values()):
             refs = [ref(copy.kind, copy.key) for copy in copies.values() if relations.get(copy.kind) == relation]
             above.update(await self._executor.read(self._copies.ancestors, pipeline, relation, refs))
+            moved = await self._below_moved(pipeline, relation, copies, above)
+            copies = {**copies, **await self._executor.read(self._copies.accepted, [child.id for child in moved])}
+            names = [child.ref for child in moved]
+            above.update(await self._executor.read(self._copies.ancestors, pipeline, relation, names))
         await asyncio.to_thread(self._apply, pipeline, items, copies, above, position)
+
+    async def _below_moved(
+        self, pipeline: str, relation: str, copies: Mapping[int, AcceptedCopy], above: Mapping[str, Sequence[str]]
+    ) -> list[AcceptedChild]:
+        """Return what stands in the index below items that came, or moved, after it: it belongs to other threads now.
+
+        What comes later in the stream is not in the index yet, and costs nothing here.
+        """
+        own = {ref(copy.kind, copy.key): copy.id for copy in copies.values()}
+        children = await self._children(pipeline, relation, list(own))
+        parents = {child.parent: own[child.parent] for child in children if child.ref not in own}
+        threads = await asyncio.to_thread(self._index.threads, pipeline, list(parents.values()))
+        now = {name: [split_ref(each)[1] for each in (name, *above.get(name, ()))] for name in parents}
+        moved = {name for name, item in parents.items() if list(threads.get(item, ())) != now[name]}
+        found: dict[str, AcceptedChild] = {}
+        level = [child for child in children if child.parent in moved]
+        while level and len(found) < MOVED_MAX:
+            held = await asyncio.to_thread(self._index.threads, pipeline, [child.id for child in level])
+            new = {c.ref: c for c in level if c.id in held and c.ref not in found and c.ref not in own}
+            found |= new
+            level = await self._children(pipeline, relation, list(new))
+        return list(found.values())
+
+    async def _children(self, pipeline: str, relation: str, names: Sequence[str]) -> list[AcceptedChild]:
+        """Return the items right below others that the index may hold."""
+        children = await self._executor.read(self._copies.children, pipeline, relation, names) if names else ()
+        known = set(await asyncio.to_thread(self._index.may_hold, pipeline, [child.id for child in children]))
+        return [child for child in children if child.id in known]
 
     def _apply(
         self,

@@ -13,7 +13,7 @@ import tantivy
 
 from tidings.follow.search.cursors import Pins
 from tidings.follow.search.deadline import QUERY_SECONDS_MAX, Deadline
-from tidings.follow.search.entry import SearchEntry
+from tidings.follow.search.entry import SearchEntry, decode
 from tidings.follow.search.folder import IndexFolder, is_damage
 from tidings.follow.search.question import IndexState, SearchQuestion, answer
 from tidings.follow.search.schema import POSITION, item_mark, mark, value_mark, written
@@ -259,6 +259,20 @@ class SearchIndex:
                     self._lose_pending()
                 raise
 
+    def may_hold(self, pipeline: str, items: Collection[int]) -> Collection[int]:
+        """Return those of some items that may be in the index; while it is built from nothing, those that are."""
+        with self._lock:
+            built = self._built.get(pipeline)
+            return items if built is None else built.intersection(items)
+
+    def threads(self, pipeline: str, items: Collection[int]) -> dict[int, Sequence[str]]:
+        """Return the threads that items are found in, by item; those not in the index are absent."""
+        state = self._state() if items else None
+        if state is None:
+            return {}
+        entries = (_entry_of(state, pipeline, item) for item in dict.fromkeys(items))
+        return {entry.item: entry.thread for entry in entries if entry is not None}
+
     def _present(self, pipeline: str, items: Collection[int]) -> Collection[int]:
         """Return those of some items that the index may have, and note that it has them all.
 
@@ -295,3 +309,10 @@ class SearchIndex:
         query = tantivy.Query.term_query(state.schema, "marks", mark(POSITION, pipeline), "basic")
         hits = state.searcher.search(query, 1).hits
         return bytes(state.searcher.doc(hits[0][1])["entry"][0]).decode() if hits else None
+
+
+def _entry_of(state: IndexState, pipeline: str, item: int) -> SearchEntry | None:
+    """Read what the index keeps of an item."""
+    query = tantivy.Query.term_query(state.schema, "marks", item_mark(pipeline, item), "basic")
+    hits = state.searcher.search(query, 1).hits
+    return decode(state.searcher.doc(hits[0][1])["entry"][0]) if hits else None

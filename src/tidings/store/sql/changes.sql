@@ -43,6 +43,21 @@ FROM given CROSS JOIN items CROSS JOIN bodies
 WHERE items.id = given.item AND bodies.item = items.id AND bodies.revision = items.accepted_revision;
 
 -- name: parents_of
+-- The parent of each, as in threads: the word that counts most.
+-- rows: ref text
+SELECT given.ref AS child, (
+    SELECT l.parent FROM links l WHERE l.pipeline = :pipeline AND l.child = given.ref AND l.relation = :relation
+    ORDER BY l.said_by, l.parent LIMIT 1) AS parent
+FROM given;
+
+-- name: children_of
+-- What was stated to stand below these, by whichever side.
 -- rows: ref text
 SELECT links.child, links.parent FROM given CROSS JOIN links
-WHERE links.pipeline = :pipeline AND links.child = given.ref AND links.relation = :relation;
+WHERE links.pipeline = :pipeline AND links.parent = given.ref AND links.relation = :relation;
+
+-- name: accepted_items
+-- rows: kind text, key text
+SELECT items.id, items.kind, items.key FROM given CROSS JOIN items
+WHERE items.pipeline = :pipeline AND items.kind = given.kind AND items.key = given.key
+    AND items.accepted_revision IS NOT NULL;
