@@ -344,6 +344,7 @@ def backend_of(app: App, server: dict[str, Any], *, loopback: bool, is_demo: boo
         burials=app.store.retention,
         switches=app.store.switches,
         tokens=app.store.tokens,
+        tracks=app.store.tracks,
         parse_lines=_parse_lines,
         metrics=lambda: _metrics(app),
         ready=app.health.problems,

@@ -22,6 +22,7 @@ from tidings.model.publication import Notice
 from tidings.model.query import Query
 from tidings.model.query_tree import Part
 from tidings.model.settlement import Merged, Reservation, Settled, Settlement, Swept
+from tidings.model.tracks import TrackPoint
 from tidings.model.views import (
     AlertView,
     ChannelView,
@@ -412,6 +413,14 @@ class Notifier(Protocol):
 
 
 # What operators see and do, for the command line and the dashboard alike; synchronous, like the store.
+
+
+class Tracks(Protocol):
+    """How the numbers and ranks of cards went."""
+
+    def points(self, pipeline: str, key: str) -> list[TrackPoint]:
+        """Return the points of a card, oldest first, by its key on the shelf."""
+        ...
 
 
 class StatusViews(Protocol):

@@ -129,6 +129,8 @@ class Pipeline:
     collections: tuple[Collection, ...] = ()
     presenters: Mapping[str, Presenter] = field(default_factory=dict)
     lists: tuple[RankedList, ...] = ()
+    track_seconds: float = 300
+    """How far apart the points of a card's history are at least."""
     first_cards: Mapping[str, Presenter] = field(default_factory=dict)
     """Per kind: the card the merge writes for a new item, from the finding's payload."""
     id_index: IdIndex | None = None

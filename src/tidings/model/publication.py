@@ -142,6 +142,8 @@ class Collection:
     title_field: str = "title"
     time_field: str = "published_at"
     author_field: str | None = None
+    tracked: Mapping[str, str] = field(default_factory=dict)
+    """Fields with numbers whose course is kept, with the ranks, while a card stands in a list; with their words."""
     example: msgspec.Struct | None = None
 
 

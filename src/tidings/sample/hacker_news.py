@@ -16,6 +16,7 @@ from starlette.routing import Route
 from tidings.model.clock import SystemClock
 
 UPDATES_WINDOW_MS = 5 * 60_000
+VOTES_EVERY_MS = 20_000
 STREAM_LOOK_SECONDS = 0.25
 KEEP_ALIVE_SECONDS = 30.0
 LIST_SIZES = {
@@ -37,6 +38,8 @@ class HackerNews:
         self._changed_at: dict[int, int] = {}
         self._plan: list[tuple[int, dict[str, Any]]] = []
         """What will happen: (when, fields of an item to add or change), in order of time."""
+        self._votes_ms: int | None = None
+        """Up to when votes were counted; None where nobody votes by themselves."""
         self._hidden: dict[int, int] = {}
         """Ids answered with `null` for so many requests."""
         self.maxitem: int | None = None
@@ -62,6 +65,7 @@ class HackerNews:
                 world.plan(start + seconds * 1000, record)
             else:
                 world._items[record["id"]] = {**record, "time": start // 1000 - minutes * 60}
+        world._votes_ms = start
         return world
 
     def add(self, **item: Any) -> int:
@@ -110,6 +114,19 @@ class HackerNews:
             before = self._items.get(item["id"], {"time": at // 1000})
             self._items[item["id"]] = {**before, **item}
             self._changed_at[item["id"]] = at
+
+        while self._votes_ms is not None and self._votes_ms + VOTES_EVERY_MS <= self._now_ms():
+            self._votes_ms += VOTES_EVERY_MS
+            self._vote(self._votes_ms)
+
+    def _vote(self, at: int) -> None:
+        """Let people vote for some of the stories, each time for others."""
+        turn = at // VOTES_EVERY_MS
+        for number, item in self._items.items():
+            is_alive = item.get("type") == "story" and not item.get("dead") and not item.get("deleted")
+            if is_alive and item.get("score", 0) > 1 and (number * 7 + turn) % 5 == 0:
+                item["score"] += 1 + (number + turn) % 4
+                self._changed_at[number] = at
 
     async def _events(self, path: str) -> AsyncIterator[str]:
         """Send a value now and whenever it changes, as the API's streams do."""

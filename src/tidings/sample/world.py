@@ -119,6 +119,7 @@ class World:
                 "hacker_news": {
                     "base_url": f"{self.url('hacker_news')}/v0",
                     "every": 5,
+                    "history_every": 5,
                     "retry_base_seconds": 0.5,
                 },
                 "eu_funding": {

@@ -6,6 +6,7 @@ from tidings.serve.api.card_search import CardSearch
 from tidings.serve.api.changes import ChangeRoutes
 from tidings.serve.api.collections import Collections
 from tidings.serve.api.feeds import FeedRoutes
+from tidings.serve.api.histories import Histories
 from tidings.serve.api.operator_reads import OperatorReads
 from tidings.serve.api.operator_writes import OperatorWrites
 from tidings.serve.api.rankings import RankedLists
@@ -34,10 +35,10 @@ def build(backend: Backend) -> Application:
     access = Access(backend)
     collections = Collections(backend)
     search = CardSearch(backend)
-    lists = RankedLists(backend, collections)
+    lists, histories = RankedLists(backend, collections), Histories(backend, collections)
     stream, changes = Stream(backend), ChangeRoutes(backend)
     frame = Frame(backend, access)
-    item_page = ItemPage(frame, collections, search)
+    item_page = ItemPage(frame, collections, search, histories)
     machines = [
         *Health(backend).operations(),
         *SearchRoutes(backend, collections, search).operations(),
@@ -48,6 +49,7 @@ def build(backend: Backend) -> Application:
         *changes.operations(),
         *FeedRoutes(backend, collections, search).operations(),
         *lists.operations(),
+        *histories.operations(),
         *collections.operations(),
     ]
     openapi = OpenApi(backend, machines)

@@ -23,6 +23,7 @@ from tidings.model.contracts import (
     StatusViews,
     Switches,
     Tokens,
+    Tracks,
 )
 from tidings.model.errors import BadInput
 from tidings.model.pipeline import Pipeline
@@ -105,6 +106,7 @@ class Backend(ReadBackend):
     item_actions: ItemActions
     burials: Burials
     switches: Switches
+    tracks: Tracks
     parse_lines: ParseLines
     wake: Callable[[], None] = lambda: None
     """Called after an append: there is something to merge."""

@@ -17,6 +17,7 @@ from tidings.store.db.database import Database, Tx
 from tidings.store.rankings import put_rankings
 from tidings.store.reservations import Fingerprint, checkpoint, stretches
 from tidings.store.tombstones import Name, find_buried, is_final
+from tidings.store.tracks import put_points
 
 BATCH_BYTES = 16 << 20
 """What is read of the log at once."""
@@ -100,6 +101,7 @@ class IntakeLog:
                 tx.run("complete_run", source=source, mark=encoded)
             if rankings:
                 put_rankings(tx, self._pipelines[pipeline], rankings)
+                put_points(tx, self._pipelines[pipeline], rankings)
         if appended.accepted:
             self._on_append()
         return appended

@@ -25,6 +25,7 @@ from tidings.store.shelf import ShelfStore
 from tidings.store.sources import ScheduleStore
 from tidings.store.tokens import TokenStore
 from tidings.store.tombstones import TombstoneStore
+from tidings.store.tracks import TrackStore
 from tidings.store.upkeep.rebuild import Rebuilder
 from tidings.store.upkeep.retention import RetentionStore
 
@@ -53,6 +54,7 @@ class Store:
     rebuilder: Rebuilder
     alerts: AlertStore
     tombstones: TombstoneStore
+    tracks: TrackStore
     status_views: StatusReader
     item_views: ItemReader
     switches: PartSwitches
@@ -123,6 +125,7 @@ def open_store(
         Rebuilder(database, pipelines),
         AlertStore(database),
         TombstoneStore(database),
+        TrackStore(database),
         status_views,
         ItemReader(database, pipelines, items=items, links=links),
         PartSwitches(pipelines, pauses=pauses, schedules=schedules, channels=named),

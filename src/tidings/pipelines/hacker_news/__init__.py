@@ -38,6 +38,9 @@ class Settings(BaseModel):
     """The most items read again in one run, for changes that passed unseen; the rest waits for the next."""
     listings: tuple[Listing, ...] = LISTINGS
     """The lists whose ids are read."""
+    history_every: Annotated[float, BeforeValidator(duration_seconds)] = Field(
+        default=300, ge=1, description="How far apart the points of an item's history are at least."
+    )
     max_retries: int = Field(default=3, ge=1, le=20)
     """After so many failures an item is not tried again by itself."""
     retry_window_hours: float = Field(default=24, gt=0, le=24 * 365)
@@ -80,6 +83,7 @@ def build(settings: Settings) -> Pipeline:
         sources=(source,),
         collections=(ITEMS,),
         lists=tuple(LISTS[LIST_NAMES[listing]] for listing in settings.listings),
+        track_seconds=settings.history_every,
         presenters={KIND: present},
         admit=admit,
     )

@@ -206,6 +206,7 @@ ITEMS = Collection(
     options_field="parts",
     summary_field="text",
     author_field="by",
+    tracked={"score": "Points", "descendants": "Comments"},
     example=ItemCard(
         id=9000001,
         type="story",

@@ -76,7 +76,20 @@ def line_chart(values: Sequence[float], labels: Sequence[str], what: str, tone: 
         return Markup('<p class="quiet">Nothing in this time.</p>')
     line, area = _curve(values, peak)
     plot = Markup('<path class="area {}" d="{}"/><path class="line {}" d="{}"/>').format(tone, area, tone, line)
-    return _figure(plot, "0 0 600 100", peak, labels, what, {what: values})
+    return _figure(plot, "0 0 600 100", f"{peak:,.0f}", labels, what, {what: values})
+
+
+def step_chart(
+    series: Sequence[tuple[int, int]], labels: Sequence[str], ticks: Sequence[str], what: str, *, is_rank: bool = False
+) -> Markup:
+    """Draw numbers noted when they changed, each standing until the next; a rank's first place is at the top."""
+    values = [value for _, value in series]
+    peak, low = (min(values), max(values)) if is_rank else (max(values), min(values))
+    span, first = max(1, series[-1][0] - series[0][0]), series[0][0]
+    places = [((at - first) / span * 600, 8 + (peak - value) / ((peak - low) or 1) * 88) for at, value in series]
+    line = f"M0 {places[0][1]:.1f}" + "".join(f"H{x:.1f}V{y:.1f}" for x, y in places[1:])
+    plot = Markup('<path class="line accent" d="{}"/>').format(line)
+    return _figure(plot, "0 0 600 100", f"{peak:,}", labels, what, {what: values}, ticks)
 
 
 def stacked_bars(bars: Sequence[Bar], parts: Sequence[str], what: str) -> Markup:
@@ -86,7 +99,7 @@ def stacked_bars(bars: Sequence[Bar], parts: Sequence[str], what: str) -> Markup
         return Markup("")
     drawn = Markup("").join(_stack(index, bar, parts, peak) for index, bar in enumerate(bars))
     columns = {part: [bar.parts.get(part, 0) for bar in bars] for part in parts}
-    return _figure(drawn, f"0 0 {len(bars) * 10} 100", peak, [bar.label for bar in bars], what, columns)
+    return _figure(drawn, f"0 0 {len(bars) * 10} 100", f"{peak:,.0f}", [bar.label for bar in bars], what, columns)
 
 
 def _stack(index: int, bar: Bar, parts: Sequence[str], peak: int) -> Markup:
@@ -109,14 +122,20 @@ def _curve(values: Sequence[float], peak: float) -> tuple[str, str]:
 
 
 def _figure(
-    plot: Markup, box: str, peak: float, labels: Sequence[str], what: str, columns: Mapping[str, Sequence[float]]
+    plot: Markup,
+    box: str,
+    peak: str,
+    labels: Sequence[str],
+    what: str,
+    columns: Mapping[str, Sequence[float]],
+    ticks: Sequence[str] | None = None,
 ) -> Markup:
-    ticks = Markup("").join(Markup("<span>{}</span>").format(label) for label in _spread(labels))
+    named = Markup("").join(Markup("<span>{}</span>").format(label) for label in ticks or _spread(labels))
     return Markup(
         '<figure class="chart"><span class="peak">{peak}</span>'
         '<svg viewBox="{box}" preserveAspectRatio="none" role="img" aria-label="{what}">{plot}</svg>'
         '<div class="ticks" aria-hidden="true">{ticks}</div>{table}</figure>'
-    ).format(peak=f"{peak:,.0f}", box=box, what=what, plot=plot, ticks=ticks, table=_table(what, labels, columns))
+    ).format(peak=peak, box=box, what=what, plot=plot, ticks=named, table=_table(what, labels, columns))
 
 
 def _spread(labels: Sequence[str]) -> list[str]:

@@ -12,6 +12,7 @@ from tidings.model.publication import DELIVERY
 from tidings.model.views import ItemRow, ItemView
 from tidings.serve.api.card_search import CardSearch
 from tidings.serve.api.collections import Collections
+from tidings.serve.api.histories import Histories
 from tidings.serve.api.listings import Reader
 from tidings.serve.api.readable_cards import ReadableCard, from_shelf
 from tidings.serve.api.threads import ThreadPlace, read_thread
@@ -21,6 +22,7 @@ from tidings.serve.http.replies import Reply
 from tidings.serve.markup import tidy
 from tidings.serve.pages.environment import CARD
 from tidings.serve.pages.frame import Frame
+from tidings.serve.pages.history_charts import HistoryChart, charts_of
 
 COMMENTS_MAX = 1_500
 """How many comments one part of a thread has; what is above them is drawn again."""
@@ -33,11 +35,12 @@ PART = Parameter("part", "Which part of a long thread.", "integer", minimum=1, m
 class ItemPage:
     """Draws items, published or not."""
 
-    def __init__(self, frame: Frame, collections: Collections, search: CardSearch) -> None:
+    def __init__(self, frame: Frame, collections: Collections, search: CardSearch, histories: Histories) -> None:
         self._frame = frame
         self._backend = frame.backend
         self._collections = collections
         self._search = search
+        self._histories = histories
 
     async def show(self, call: Call, reader: Reader | None, card: ReadableCard | None, view: ItemView | None) -> Reply:
         """Show an item: what a reader sees on the left, its life on the right."""
@@ -62,6 +65,7 @@ class ItemPage:
             thread=thread,
             parent=thread.card.get("parent") if thread is not None else None,
             options=await self._options(reader, card),
+            charts=await self._charts(reader, card),
             similar=await self._similar(view) if card is not None and view is not None else [],
             relatives=self._relatives(view, is_thread=thread is not None) if view is not None else [],
             notice=_notice(view),
@@ -74,6 +78,13 @@ class ItemPage:
         children = [] if is_thread else view.children[:20]
         named = [("part of", each) for each in view.parents[:5]] + [("has", each) for each in children]
         return [(word, each, self.href_of(view.item.pipeline, each)) for word, each in named]
+
+    async def _charts(self, reader: Reader | None, card: ReadableCard | None) -> list[HistoryChart]:
+        """Draw how a card went, where that is kept."""
+        if reader is None or card is None:
+            return []
+        lists = self._backend.pipelines[reader.pipeline].lists
+        return charts_of(await self._histories.read(reader, card.id), reader.collection.tracked, lists)
 
     async def _similar(self, view: ItemView) -> list[ReadableCard]:
         """Return the cards that have the most in common with an item's."""

@@ -22,6 +22,9 @@ BATCHES_MAX = 200
 BUDGET_DAYS = 40
 SAMPLE_DAYS = 30
 RUN_DAYS = 30
+TRACK_DAYS = 30
+TRACKS_MAX = 20_000
+"""So many cards have a history, those whose numbers changed last."""
 JOURNAL_BATCH = 5_000
 TRIM_SECONDS = 3600.0
 TOMBSTONE_DAYS = 90
@@ -87,6 +90,7 @@ class RetentionStore:
             counts["withdrawals"] = forget_withdrawals(tx, round(self._intake_days * DAY_MS))
             counts["runs"] = tx.run("drop_old_runs", keep_ms=RUN_DAYS * DAY_MS)
             counts["samples"] = tx.run("drop_old_samples", keep_ms=SAMPLE_DAYS * DAY_MS)
+            counts["tracks"] = tx.run("drop_old_tracks", keep_ms=TRACK_DAYS * DAY_MS, newest=TRACKS_MAX)
             counts["journal"] = self._trim_journal(tx)
             tx.run("drop_old_budgets", day=day_of(tx.value("now") - BUDGET_DAYS * DAY_MS))
         return {what: count for what, count in counts.items() if count}
