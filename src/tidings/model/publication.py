@@ -172,6 +172,10 @@ class NoticeField(msgspec.Struct, frozen=True):
     name: str
     value: str
     inline: bool = True
+    time: str | None = None
+    """The moment that the value tells, as RFC 3339, for channels that can show it in the reader's own time."""
+    is_day: bool = False
+    """The value tells only a day: no hour of the moment means anything."""
 
 
 class Notice(msgspec.Struct, frozen=True, kw_only=True):

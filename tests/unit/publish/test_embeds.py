@@ -87,6 +87,16 @@ def test_empty_fields_are_left_out():
     assert [field["name"] for field in embed(a_notice(fields=fields), "1")["fields"]] == ["Type"]
 
 
+def test_a_moment_is_told_in_the_time_of_each_reader():
+    hour = NoticeField("Deadline", "15 September 2026, 17:00 Brussels time", time="2026-09-15T15:00:00Z")
+    day = NoticeField("Deadline", "15 September 2026", time="2026-09-15T22:00:00Z", is_day=True)
+
+    drawn = embed(Notice(title="A call", fields=(hour, day)), "id")["fields"]
+
+    assert drawn[0]["value"] == "15 September 2026, 17:00 Brussels time\n<t:1789484400:f>, <t:1789484400:R>"
+    assert drawn[1]["value"] == "15 September 2026\n<t:1789509600:R>"
+
+
 def test_an_untitled_notice_still_has_a_title():
     assert embed(a_notice(title="\u202e", text=""), "1")["title"] == "Untitled"
 

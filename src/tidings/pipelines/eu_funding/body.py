@@ -136,6 +136,15 @@ def same_deadlines(one: Iterable[str], other: Iterable[str]) -> bool:
     )
 
 
+def spoken_amount(euros: int | None) -> str | None:
+    """Write an amount for people: `EUR 20 million`, `EUR 1.5 million`, `EUR 60,000`."""
+    if not euros:
+        return None
+    if euros < 1_000_000:
+        return f"EUR {euros:,}"
+    return "EUR " + f"{euros / 1_000_000:,.2f}".rstrip("0").rstrip(".") + " million"
+
+
 def spoken_date(moment: str | None) -> str | None:
     """Write a date for people: `15 September 2026`, with the hour in Brussels where one is stated."""
     if moment is None:

@@ -14,10 +14,13 @@ from tidings.pipelines.eu_funding.body import (
     Opportunity,
     Status,
     brussels_day,
+    closes_at,
     deadlines_ahead,
     instant,
+    is_day,
     next_deadline,
     same_deadlines,
+    spoken_amount,
     spoken_date,
 )
 from tidings.pipelines.eu_funding.cards import search_attributes
@@ -81,6 +84,10 @@ def changes(before: Opportunity, after: Opportunity, now_ms: int) -> list[str]:
     if after.status != before.status and not _closed_as_foreseen(after, now_ms):
         sentences.append(f"Status: {STATUS_NAMES[before.status].lower()} → {STATUS_NAMES[after.status].lower()}.")
     if after.status != "closed":
+        # The portal often states a budget weeks after the call: only a stated one that becomes another is news.
+        amounts = [spoken_amount(each.budget_eur) for each in (before, after)]
+        if all(amounts) and amounts[0] != amounts[1]:
+            sentences.append(f"Budget: {amounts[0]} → {amounts[1]}.")
         earlier, later = deadlines_ahead(before, now_ms), deadlines_ahead(after, now_ms)
         if not same_deadlines(earlier, later):
             sentences.append(
@@ -97,7 +104,7 @@ def notice_of(body: Opportunity, now_ms: int, changed: list[str] | None = None) 
         url=body.url,
         text="\n\n".join(part for part in (" ".join(changed or ()), text) if part),
         color=COLORS[body.status],
-        fields=tuple(NoticeField(name, value, inline) for name, value, inline in _fields(body, now_ms) if value),
+        fields=tuple(field for field in _fields(body, now_ms) if field.value),
         time=rfc3339(now_ms),
         attributes={
             **search_attributes(body, now_ms),
@@ -108,26 +115,31 @@ def notice_of(body: Opportunity, now_ms: int, changed: list[str] | None = None) 
     )
 
 
-def _fields(body: Opportunity, now_ms: int) -> list[tuple[str, str | None, bool]]:
+def _fields(body: Opportunity, now_ms: int) -> list[NoticeField]:
     programme = f"{body.programme_name} ({body.programme})" if body.programme_name else body.programme
     return [
-        ("Identifier", body.identifier, False),
-        ("Status", STATUS_NAMES[body.status], True),
-        ("Type", TYPE_NAMES[body.type], True),
-        ("Opening date", spoken_date(body.opening), True),
-        ("Deadline", _deadline(body, now_ms), True),
-        ("Stage", body.stage and body.stage.capitalize(), True),
-        ("Programme", programme, True),
-        ("Action type", body.action_type, True),
+        NoticeField("Identifier", body.identifier, inline=False),
+        NoticeField("Status", STATUS_NAMES[body.status]),
+        NoticeField("Type", TYPE_NAMES[body.type]),
+        NoticeField("Opening date", spoken_date(body.opening) or ""),
+        _deadline(body, now_ms),
+        NoticeField("Budget", spoken_amount(body.budget_eur) or ""),
+        NoticeField("Stage", (body.stage or "").capitalize()),
+        NoticeField("Programme", programme or ""),
+        NoticeField("Action type", body.action_type or ""),
     ]
 
 
-def _deadline(body: Opportunity, now_ms: int) -> str | None:
+def _deadline(body: Opportunity, now_ms: int) -> NoticeField:
+    """Tell the next deadline. One that states only a day ends with that day in Brussels."""
     if not body.deadlines and body.status != "closed":
-        return "Not stated"
+        return NoticeField("Deadline", "Not stated")
+    following = next_deadline(body, now_ms)
+    if following is None:
+        return NoticeField("Deadline", "")
     ahead = deadlines_ahead(body, now_ms)
-    spoken = spoken_date(next_deadline(body, now_ms))
-    return f"{spoken} (next of {len(ahead)})" if len(ahead) > 1 else spoken
+    spoken = f"{spoken_date(following)}{f' (next of {len(ahead)})' if len(ahead) > 1 else ''}"
+    return NoticeField("Deadline", spoken, time=rfc3339(closes_at(following)), is_day=is_day(following))
 
 
 def _moved(earlier: tuple[str, ...], later: tuple[str, ...]) -> str:

@@ -128,6 +128,18 @@ async def test_a_call_nobody_describes_is_told_by_its_facts():
     assert enricher.asked == 0
 
 
+@pytest.mark.parametrize(
+    "text",
+    ["Link to the published call.", "Please see the website.", "https://x.example/y", "n/a", "More info here"],
+)
+async def test_a_description_that_only_points_elsewhere_is_left_out(text):
+    body = await summarized(a_work(call(description=text, budget_eur=1_500_000)), a_kit())
+
+    assert body.summary is not None
+    assert body.summary.startswith("Grant of Horizon Europe")
+    assert "Budget EUR 1.5 million." in body.summary
+
+
 @pytest.mark.parametrize("pages", [Pages(502), Pages(200, b"<html>"), Pages(200, b'{"TopicDetails": 3}')])
 async def test_details_that_fail_may_be_asked_again(pages):
     with pytest.raises(Transient):
@@ -288,6 +300,13 @@ def test_an_early_end_is_an_update_and_a_foreseen_one_is_not():
 )  # fmt: skip
 def test_other_changes_are_shown_but_not_announced(changes):
     assert notices(call(**changes), accepted=CALL) == ()
+
+
+def test_a_budget_that_changes_is_an_update():
+    (notice,) = notices(call(budget_eur=20_000_000), accepted=call(budget_eur=950_000))
+
+    assert notice.text == "Budget: EUR 950,000 → EUR 20 million."
+    assert ("Budget", "EUR 20 million") in [(field.name, field.value) for field in notice.fields]
 
 
 def test_an_extension_after_the_end_is_an_update():

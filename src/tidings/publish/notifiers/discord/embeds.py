@@ -83,9 +83,20 @@ def _fields(fields: tuple[NoticeField, ...], room: int) -> list[dict[str, Any]]:
         if len(placed) == FIELDS_MAX or space < min(units(value), FIELD_WORTH_SHOWING):
             break
         value = value if units(value) <= space else fit(field.value, space)
+        value += _own_time(field, min(space, FIELD_VALUE_MAX) - units(value))
         placed.append({"name": name, "value": value, "inline": field.inline})
         room -= units(name) + units(value)
     return placed
+
+
+def _own_time(field: NoticeField, room: int) -> str:
+    """Tell a moment in the reader's own time, which Discord writes for each reader; nothing where it does not fit."""
+    moment = read_time(field.time)
+    if moment is None:
+        return ""
+    seconds = moment // 1000
+    told = f"\n<t:{seconds}:R>" if field.is_day else f"\n<t:{seconds}:f>, <t:{seconds}:R>"
+    return told if len(told) <= room else ""
 
 
 def _timestamp(time: str | None) -> str | None:
