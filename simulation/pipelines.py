@@ -27,6 +27,8 @@ CHANNEL = "room"
 BUDGET, BUDGET_LIMIT, COST = "answers", 40, 10
 HOUR_MS = 3_600_000
 INDEX_DAYS = 30
+INDEX_NEWEST = 6
+"""Few: a seed offers some more pages, and whatever the list has no room for is retired."""
 POLICY = RetryPolicy(attempts=5, base_seconds=1, cap_seconds=30, jitter=0.5)
 PARKS = RetryPolicy(attempts=4, base_seconds=1, cap_seconds=10, jitter=0.2, exhausted="park", park_seconds=3600)
 FAILS = RetryPolicy(attempts=4, base_seconds=1, cap_seconds=30, jitter=0.2, exhausted="mark_failed")
@@ -262,8 +264,8 @@ def pages(outside: Outside, *sources: Source) -> Pipeline:
         ),
         presenters={PAGE: present_page, PART: present_part},
         first_cards={PAGE: present_page},
-        id_index=IdIndex("pages", newest=500, days=INDEX_DAYS),
+        id_index=IdIndex("pages", newest=INDEX_NEWEST, days=INDEX_DAYS),
         announce={PAGE: announce},
-        retention=(Retention(PAGE, days=12, forget_days=20), Retention(PART, days=14, forget_days=20)),
+        retention=(Retention(PAGE, by_id_index=True, forget_days=20), Retention(PART, days=14, forget_days=20)),
         tombstone_days=15,
     )

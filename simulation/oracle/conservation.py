@@ -6,6 +6,7 @@ import msgspec
 
 from simulation.oracle.knowledge import Answer, Knowledge, marks_of
 from simulation.oracle.snapshot import ItemRow, Snapshot
+from simulation.pipelines import PAGE
 from tidings.model.item import Finding
 from tidings.model.publication import DELIVERY
 
@@ -50,8 +51,10 @@ def _conserved(known: Knowledge, now: Snapshot) -> None:
 
 
 def _vanished(known: Knowledge, before: Snapshot, now: Snapshot, item: ItemRow) -> None:
-    """A7: items vanish only at rest, with no delivery open, and leave a tombstone."""
-    if item.standing not in AT_REST or item.lease_until is not None or item.waiting_revision is not None:
+    """A7: items vanish at rest, or unlisted and in nobody's hands, with no delivery open, and leave a tombstone."""
+    is_free = item.lease_until is None
+    is_at_rest = item.standing in AT_REST and item.waiting_revision is None
+    if not is_free or not (is_at_rest or item.kind == PAGE):
         known.break_rule("A7", f"{item} was removed while {item.standing}")
     if item.name not in now.tombstones and item.name not in now.names:
         known.break_rule("A7", f"{item} left no tombstone")

@@ -46,7 +46,8 @@ def test_old_items_at_rest_go_and_leave_a_tombstone(open_ground: OpenGround) -> 
     for table in ("bodies", "journal", "links"):
         column = "child" if table == "links" else "item"
         known = "SELECT 'thing:' || key FROM items" if table == "links" else "SELECT id FROM items"
-        assert ground.sql(f"SELECT 1 FROM {table} WHERE {column} NOT IN ({known})") == []
+        left = " AND kind <> 'retired'" if table == "journal" else ""
+        assert ground.sql(f"SELECT 1 FROM {table} WHERE {column} NOT IN ({known}){left}") == []
     assert ground.sql("SELECT key FROM withdrawals") == [("thing:old",)]
     (tombstone,) = ground.sql("SELECT pipeline, kind, key, fingerprint, forget_at - buried_at FROM tombstones")
     assert tombstone == ("example", "thing", "old", thing("old", parent="p").fingerprint, 5 * DAY_MS)
@@ -136,7 +137,7 @@ def test_items_go_when_they_leave_the_id_index(open_ground: OpenGround) -> None:
     ground.record(*(thing(str(n), seen=now + n) for n in range(5)))
     ground.work()
 
-    assert ground.store.retention.tidy() == {"retired:example": 2}
+    ground.store.retention.tidy()
     assert sorted(row[0] for row in ground.sql("SELECT key FROM items")) == ["2", "3", "4"]
     entry = ground.store.shelf.get("example", "index:things")
     assert entry is not None
@@ -236,7 +237,7 @@ def test_open_deliveries_are_looked_up_and_not_joined(ground: Ground) -> None:
 def test_what_left_the_index_is_looked_up_by_its_number(ground: Ground) -> None:
     """Else every hundred of them would read all items of their kind."""
     with ground.database.transaction() as tx:
-        plan = plan_of(tx, "resting_among")
+        plan = plan_of(tx, "leaving_among")
 
     assert "items_pkey" in plan or "SEARCH items USING INTEGER PRIMARY KEY" in plan
 
@@ -255,7 +256,7 @@ def test_retention_does_not_delete_what_got_a_new_life_meanwhile(open_ground: Op
     other.record(thing("a", "changed"))
 
     with ground.database.transaction() as tx:
-        assert retention.bury(tx, chosen, 90) == 0
+        assert retention.bury(tx, chosen, 90, "old") == 0
 
     assert ground.item("a").revision == 2
 

@@ -83,11 +83,10 @@ def found_item(store: Store, pipeline: str, kind: str, key: str) -> ItemView:
         removed = [each for each in store.tombstones.list(pipeline=pipeline, key=key) if each.kind == kind]
         if removed:
             since, until = moment(removed[0].buried_at), moment(removed[0].forget_at)
+            why = f" ({removed[0].reason})" if removed[0].reason else ""
             lifting = f"`tidings tombstones lift {pipeline} {kind} {key}`"
-            fail(
-                f"{kind} {key!r} was removed on {since}, and is remembered as such until {until}; {lifting} ends that",
-                1,
-            )
+            told = f"{kind} {key!r} was removed on {since}{why}"
+            fail(f"{told}, and is remembered as such until {until}; {lifting} ends that", 1)
         fail(f"{pipeline} remembers no {kind} {key!r}; `tidings items --pipeline {pipeline}` lists what there is", 1)
     return view
 

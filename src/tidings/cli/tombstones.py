@@ -33,9 +33,12 @@ def list_tombstones(
     if as_json:
         show_json(found)
         return
-    rows = [(each.pipeline, each.kind, each.key, moment(each.buried_at), moment(each.forget_at)) for each in found]
+    rows = [
+        (each.pipeline, each.kind, each.key, moment(each.buried_at), moment(each.forget_at), each.reason or "-")
+        for each in found
+    ]
     none = "no tombstones: nothing was removed, or it has been forgotten since"
-    show_table(("pipeline", "kind", "key", "removed", "remembered until"), rows, empty=none)
+    show_table(("pipeline", "kind", "key", "removed", "remembered until", "why"), rows, empty=none)
 
 
 @tombstones.command("lift", cls=Command)

@@ -106,6 +106,10 @@ class Merged:
     changed: int = 0
     unchanged: int = 0
     checkpoint: int = 0
+    unlisted: tuple[int, ...] = ()
+    """Items that the id index has no room for, by this stretch."""
+    retired: int = 0
+    """How many of them were retired at once."""
 
     def __add__(self, later: Merged) -> Merged:
         return Merged(
@@ -114,6 +118,8 @@ class Merged:
             self.changed + later.changed,
             self.unchanged + later.unchanged,
             later.checkpoint or self.checkpoint,
+            self.unlisted + later.unlisted,
+            self.retired + later.retired,
         )
 
 

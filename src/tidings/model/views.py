@@ -329,6 +329,10 @@ class TombstoneView(msgspec.Struct, frozen=True):
     fingerprint: str
     buried_at: int
     forget_at: int
+    item: int = 0
+    """The number it had; 0 where an earlier release removed it."""
+    reason: str | None = None
+    """Why it was removed and how it stood then: the last line of its journal, kept as long as the tombstone."""
 
 
 class Replayed(NamedTuple):

@@ -27,6 +27,7 @@ def tell_merged(pipeline: str, merged: Merged) -> None:
             born=merged.born,
             changed=merged.changed,
             unchanged=merged.unchanged,
+            retired=merged.retired,
             checkpoint=merged.checkpoint,
         )
 

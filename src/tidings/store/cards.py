@@ -1,23 +1,18 @@
-"""Cards: what readers see of items, and the id index, written in the transaction of a merge or a settle."""
+"""Cards: what readers see of items, written in the transaction of a merge or a settle."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from itertools import groupby
 from operator import attrgetter
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-import msgspec
-
-from tidings.model.clock import DAY_MS, day_of
-from tidings.model.item import Finding
+from tidings.model.clock import day_of
 from tidings.model.pipeline import Pipeline
-from tidings.model.publication import IdIndex, Shown
+from tidings.model.publication import Shown
 from tidings.store.db.database import Tx
 from tidings.store.limits import EVER
-from tidings.watch.logs import event
 
-_encode = msgspec.json.Encoder(order="deterministic").encode
 _BY_PIPELINE = attrgetter("pipeline")
 
 
@@ -27,6 +22,13 @@ class Card(NamedTuple):
     item: int
     revision: int
     shown: Shown | None
+
+
+class NewCard(NamedTuple):
+    """What readers see of an item before anything of it was accepted."""
+
+    item: int
+    shown: Shown
 
 
 class CardRow(NamedTuple):
@@ -91,6 +93,11 @@ def put_cards(tx: Tx, pipeline: Pipeline, cards: Sequence[Card], *, are_new: boo
     return written
 
 
+def put_new_cards(tx: Tx, pipeline: Pipeline, cards: Sequence[NewCard]) -> int:
+    """Write the cards of items of which nothing was accepted yet; return the writes, which the caller counts."""
+    return tx.put("put_cards", _rows(tx, pipeline, [(card.item, 0, card.shown) for card in cards]))
+
+
 def _rows(tx: Tx, pipeline: Pipeline, shown: Sequence[tuple[int, int, Shown]]) -> list[CardRow]:
     """Give every card the next version of its pipeline."""
     if not shown:
@@ -126,80 +133,6 @@ def _withdraw(tx: Tx, dropped: Sequence[DroppedCard]) -> int:
         rows = [Withdrawal(name, first + n, card.id, card.key, card.collection) for n, card in enumerate(cards)]
         tx.put("put_withdrawals", rows)
     return len(dropped)
-
-
-def put_first_cards(tx: Tx, pipeline: Pipeline, born: Sequence[tuple[int, Finding]]) -> None:
-    """Show new items at once, and enter them in the id index, of which the merge is the only writer."""
-    # Of two findings of one item in the same merge, the later one counts.
-    cards = [(item, _first_card(pipeline, finding)) for item, finding in dict(born).items()]
-    shown = [(item, 0, card) for item, card in cards if card is not None]
-    written = tx.put("put_cards", _rows(tx, pipeline, shown))
-    written += update_id_index(tx, pipeline, [(card.id, card.sort) for _, _, card in shown])
-    count_writes(tx, pipeline.name, written)
-
-
-def _first_card(pipeline: Pipeline, finding: Finding) -> Shown | None:
-    presenter = pipeline.first_cards.get(finding.kind)
-    workflow = pipeline.workflows.get(finding.kind)
-    if presenter is None or workflow is None:
-        return None
-    try:
-        return pipeline.show(presenter(finding.key, workflow.decode(finding.payload)))
-    except Exception as error:  # noqa: BLE001  # one finding must not stop the merge; its own attempt will tell
-        event("no first card", pipeline=pipeline.name, key=finding.key, error=f"{type(error).__name__}: {error}")
-        return None
-
-
-def update_id_index(
-    tx: Tx, pipeline: Pipeline, entries: Sequence[tuple[str, int]], *, are_known_kept: bool = False
-) -> int:
-    """Enter ids with their sort, newest first, within number and age; return 1 if the index was written.
-
-    Where the known are kept, an id that is in the index stays where it stands.
-    """
-    index = pipeline.id_index
-    if index is None:
-        return 0
-    now: int = tx.value("now")
-    held, oldest = _held_ids(tx, pipeline, index), now - index.days * DAY_MS
-    merged = dict(entries) | held if are_known_kept else held | dict(entries)
-    return _write_ids(tx, pipeline, index, {i: sort for i, sort in merged.items() if sort >= oldest}, now)
-
-
-def prune_id_index(tx: Tx, pipeline: Pipeline) -> None:
-    """Take out the ids that have no card any more; the caller holds the merge's lock, as the index's one writer."""
-    index = pipeline.id_index
-    if index is None:
-        return
-    singular, held = pipeline.collection(index.collection).singular, _held_ids(tx, pipeline, index)
-    found = tx.returning(EntryRow, "shelf_entries", [(pipeline.name, f"{singular}:{each}") for each in held])
-    keys = {entry.key for entry in found}
-    kept = {each: sort for each, sort in held.items() if f"{singular}:{each}" in keys}
-    if len(kept) < len(held):
-        count_writes(tx, pipeline.name, _write_ids(tx, pipeline, index, kept, tx.value("now")))
-
-
-def _held_ids(tx: Tx, pipeline: Pipeline, index: IdIndex) -> dict[str, int]:
-    entry = tx.row(EntryRow, "shelf_entry", pipeline=pipeline.name, key=f"index:{index.collection}")
-    held = msgspec.json.decode(entry.value) if entry else {"ids": [], "sorts": []}
-    return dict(zip(held["ids"], held["sorts"], strict=True))
-
-
-def _write_ids(tx: Tx, pipeline: Pipeline, index: IdIndex, ids: Mapping[str, int], now_ms: int) -> int:
-    kept = sorted(((sort, each) for each, sort in ids.items()), reverse=True)[: index.newest]
-    # An unchanged list is not written, though a version was drawn for it. Gaps between versions do no harm: readers ask
-    # for what is greater.
-    written: Any = tx.value(
-        "put_entry",
-        pipeline=pipeline.name,
-        key=f"index:{index.collection}",
-        collection="",
-        sort=0,
-        value=_encode({"ids": [each for _, each in kept], "sorts": [sort for sort, _ in kept]}),
-        version=draw_versions(tx, pipeline.name),
-        expires_at=now_ms + index.days * DAY_MS,
-    )
-    return int(written is not None)
 
 
 def draw_versions(tx: Tx, pipeline: str, count: int = 1) -> int:

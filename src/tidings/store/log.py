@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import msgspec
@@ -14,10 +15,12 @@ from tidings.model.pipeline import Pipeline, Ranking
 from tidings.model.settlement import Merged, Reservation
 from tidings.store import reservations
 from tidings.store.db.database import Database, Tx
+from tidings.store.first_cards import retire
 from tidings.store.rankings import put_rankings
 from tidings.store.reservations import Fingerprint, checkpoint, stretches
 from tidings.store.tombstones import Name, find_buried, is_final
 from tidings.store.tracks import put_points
+from tidings.watch.logs import event
 
 BATCH_BYTES = 16 << 20
 """What is read of the log at once."""
@@ -159,7 +162,9 @@ class IntakeLog:
                 if reservation is not None:
                     return merged, reservation
             # While a stretch is reserved, nothing after it is merged: revisions come in the order of the log.
-            return merged if reserved else merged + reservations.merge_next(tx, self._pipelines, pipeline, rows), None
+            if not reserved:
+                merged += reservations.merge_next(tx, self._pipelines, pipeline, rows)
+            return self._retire(pipeline, merged), None
 
     def merge(self, pipeline: str, limit: int = 500) -> Merged:
         """Turn the next findings into items without running any; reservations of them are dropped."""
@@ -170,6 +175,17 @@ class IntakeLog:
             if merged.read:
                 # Workers that have reserved these findings will find their reservation gone, and write nothing.
                 tx.run("drop_reservations", pipeline=pipeline)
+            return self._retire(pipeline, merged)
+
+    def _retire(self, pipeline: str, merged: Merged) -> Merged:
+        """Retire what the id index has no room for, before anybody works on it; if that fails, the merge stands."""
+        if not merged.unlisted:
+            return merged
+        try:
+            with self._database.transaction() as tx:
+                return replace(merged, retired=retire(tx, self._pipelines[pipeline], merged.unlisted))
+        except Exception as error:  # noqa: BLE001  # whatever it is, findings are merged on
+            event("trim failed", pipeline=pipeline, items=len(merged.unlisted), error=str(error), help="tidied later")
             return merged
 
     def give_back(self, reservation: Reservation) -> Merged:

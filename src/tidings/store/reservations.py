@@ -14,8 +14,8 @@ from typing import NamedTuple
 from tidings.model.item import LogRow
 from tidings.model.pipeline import Pipeline
 from tidings.model.settlement import Merged, Reservation
-from tidings.store.cards import put_first_cards
 from tidings.store.db.database import Tx
+from tidings.store.first_cards import put_first_cards
 from tidings.store.items.births import arrivals, bear
 from tidings.store.tombstones import Name, find_buried
 
@@ -120,10 +120,10 @@ def merge(tx: Tx, pipelines: Mapping[str, Pipeline], pipeline: str, rows: Sequen
     if not rows:
         return Merged()
     births = bear(tx, pipelines, arrivals(pipeline, rows))
-    declared = pipelines.get(pipeline)
+    declared, unlisted = pipelines.get(pipeline), tuple[int, ...]()
     if declared is not None and declared.first_cards:
-        put_first_cards(tx, declared, [*births.born, *births.unseen])
-    return Merged(len(rows), len(births.born), len(births.changed), births.unchanged, rows[-1].id)
+        unlisted = put_first_cards(tx, declared, [*births.born, *births.unseen])
+    return Merged(len(rows), len(births.born), len(births.changed), births.unchanged, rows[-1].id, unlisted)
 
 
 def merge_next(tx: Tx, pipelines: Mapping[str, Pipeline], pipeline: str, rows: Sequence[LogRow]) -> Merged:

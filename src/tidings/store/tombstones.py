@@ -16,6 +16,12 @@ from tidings.model.views import TombstoneView
 from tidings.store.db.database import Database, Tx
 
 
+class Remembered(NamedTuple):
+    """The item of a tombstone that is forgotten; 0 for those of earlier releases."""
+
+    item: int
+
+
 class Name(NamedTuple):
     """An item's name to look up, with a number by which the caller knows the answer."""
 
@@ -53,7 +59,19 @@ def is_final(pipelines: Mapping[str, Pipeline], pipeline: str, kind: str) -> boo
 def drop_tombstones(tx: Tx, findings: Sequence[Finding]) -> None:
     """Forget tombstones whose items are born again."""
     if findings:
-        tx.put("drop_tombstones", [(finding.pipeline, finding.kind, finding.key) for finding in findings])
+        names = [(finding.pipeline, finding.kind, finding.key) for finding in findings]
+        forget_lines(tx, tx.returning(Remembered, "drop_tombstones", names))
+
+
+def forget_lines(tx: Tx, forgotten: Sequence[Remembered]) -> int:
+    """Remove the last lines of items whose tombstones are forgotten; return how many tombstones these were."""
+    tx.put("delete_journal", [(stone.item,) for stone in forgotten if stone.item])
+    return len(forgotten)
+
+
+def forget_tombstones(tx: Tx) -> int:
+    """Forget tombstones whose time is over; return how many."""
+    return forget_lines(tx, tx.rows(Remembered, "forget_tombstones"))
 
 
 class TombstoneStore:
@@ -72,4 +90,5 @@ class TombstoneStore:
         if key is not None and kind is None:
             raise BadInput("a key needs its kind")
         with self._database.transaction() as tx:
-            return tx.run("lift_tombstones", pipeline=pipeline, kind=kind, key=key)
+            lifted = tx.rows(Remembered, "lift_tombstones", pipeline=pipeline, kind=kind, key=key)
+            return forget_lines(tx, lifted)

@@ -13,7 +13,8 @@ NOT EXISTS (
     LIMIT 1 OFFSET 0)
 
 -- part: leaving
-items.id, items.pipeline, items.kind, items.key, items.fingerprint, items.lease_token AS token
+items.id, items.pipeline, items.kind, items.key, items.fingerprint, items.lease_token AS token, items.state,
+items.standing, items.last_error AS error
 
 -- part: at_rest
 -- Nothing will move the item by itself any more, and no delivery of it is open.
@@ -40,18 +41,27 @@ WHERE items.pipeline = :pipeline AND items.kind = :kind AND /* at_rest */ AND it
         SELECT id FROM items WHERE pipeline = :pipeline AND kind = :kind ORDER BY id DESC LIMIT :newest) AS kept)
 ORDER BY items.id LIMIT :limit;
 
--- name: resting_among
--- Those of some items that are at rest. Kinds are told apart by the caller: asked for one, both databases read all items
--- of the kind instead of these.
--- rows: item bigint
-SELECT /* leaving */ FROM given CROSS JOIN items WHERE items.id = given.item AND /* at_rest */ ORDER BY items.id;
+-- part: unless_locked
+-- Nothing: on SQLite a writing transaction already excludes every other.
 
--- name: id_index
--- The list of ids that a collection shows.
-SELECT value FROM shelf WHERE pipeline = :pipeline AND key = :key AND (expires_at IS NULL OR expires_at > tidings_now());
+-- name: leaving_among
+-- Those of some items that nobody works on, whatever their standing. Kinds are told apart by the caller: asked for one,
+-- both databases read all items of the kind instead of these.
+-- rows: item bigint
+SELECT /* leaving */ FROM given CROSS JOIN items
+WHERE items.id = given.item AND items.lease_until IS NULL AND /* no_open_delivery */
+ORDER BY items.id /* unless_locked */;
+
+-- name: cardless_items
+-- Items of which nothing was ever shown, or everything was withdrawn.
+SELECT /* leaving */ FROM items
+WHERE items.pipeline = :pipeline AND items.kind = :kind AND items.lease_until IS NULL
+    AND items.changed_at < tidings_now() - :age_ms
+    AND NOT EXISTS (SELECT 1 FROM shelf WHERE shelf.id = items.id) AND /* no_open_delivery */
+ORDER BY items.id LIMIT :limit;
 
 -- name: shown_in_collection
-SELECT id, key FROM shelf WHERE pipeline = :pipeline AND collection = :collection;
+SELECT id, key, sort FROM shelf WHERE pipeline = :pipeline AND collection = :collection;
 
 -- name: old_dead_letters
 SELECT /* leaving */ FROM items

@@ -7,8 +7,9 @@ from typing import NamedTuple
 
 from tidings.model.pipeline import Pipeline
 from tidings.model.publication import Presentation, told_failed
-from tidings.store.cards import Card, draw_versions, put_cards, update_id_index
+from tidings.store.cards import Card, draw_versions, put_cards
 from tidings.store.db.database import Database, Tx
+from tidings.store.id_index import mend_ids
 
 BATCH = 500
 
@@ -45,7 +46,16 @@ class Rebuilder:
                 with self._database.transaction() as tx:
                     shown += _show(tx, pipeline, batch)
                 progress(len(batch))
+            self._list_again(pipeline)
         return shown
+
+    def _list_again(self, pipeline: Pipeline) -> None:
+        """Enter every card in the id index, and take out what has none: an id stays where the merge has put it."""
+        if pipeline.id_index is None:
+            return
+        with self._database.transaction() as tx:
+            self._database.lock(tx, f"merge:{pipeline.name}")
+            mend_ids(tx, pipeline)
 
     def _batches(self, pipeline: str) -> Iterator[list[BodyToShow]]:
         after = 0
@@ -60,18 +70,12 @@ class Rebuilder:
 
 def _show(tx: Tx, pipeline: Pipeline, batch: list[BodyToShow]) -> int:
     shown = []
-    entries: list[tuple[str, int]] = []
     for item in batch:
         presentation = _presentation(pipeline, item)
         if presentation is not None:
             shown.append(Card(item.id, item.revision, pipeline.show(presentation)))
-            if item.kind in pipeline.first_cards:
-                entries.append((presentation.id, presentation.sort))
     if shown:
         put_cards(tx, pipeline, shown)
-    if entries:
-        # An id stays where the merge has put it: a later revision moves its card, never its place in the index.
-        update_id_index(tx, pipeline, entries, are_known_kept=True)
     return len(shown)
 
 

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping
-from typing import Any, NamedTuple
-
-import msgspec
 
 from tidings.model.clock import DAY_MS, day_of
-from tidings.model.item import ref
 from tidings.model.pipeline import Pipeline
 from tidings.model.publication import Retention
-from tidings.store.cards import drop_expired, drop_shown, prune_id_index
+from tidings.store import burials
+from tidings.store.burials import Leaving
+from tidings.store.cards import drop_expired
 from tidings.store.changes import forget_withdrawals
 from tidings.store.db.database import Database, Tx
-from tidings.store.links import drop_links
+from tidings.store.first_cards import OUT_OF_LIST
+from tidings.store.id_index import mend_ids
+from tidings.store.tombstones import forget_tombstones
 
 BATCH = 500
 BATCHES_MAX = 200
@@ -27,32 +27,7 @@ TRACKS_MAX = 20_000
 """So many cards have a history, those whose numbers changed last."""
 JOURNAL_BATCH = 5_000
 TRIM_SECONDS = 3600.0
-TOMBSTONE_DAYS = 90
-
-
-class Leaving(NamedTuple):
-    """An item that is about to be removed, as it was seen."""
-
-    id: int
-    pipeline: str
-    kind: str
-    key: str
-    fingerprint: str
-    token: int
-
-
-class Deleted(NamedTuple):
-    """An item that was removed, and the last finding of the log that had been merged into it."""
-
-    id: int
-    intake_id: int
-
-
-class CollectionCard(NamedTuple):
-    """A card of a collection."""
-
-    id: int
-    key: str
+OLD_DEAD = "dead letters are kept no longer"
 
 
 class RetentionStore:
@@ -78,13 +53,15 @@ class RetentionStore:
 
     def tidy(self) -> dict[str, int]:
         """Remove everything that is older than its rule allows; return counts by what it was."""
+        for pipeline in self._pipelines.values():
+            self._mend_index(pipeline)
         counts = {
             f"retired:{p.name}": sum(self._retire_all(p, rule) for rule in p.retention)
             for p in self._pipelines.values()
         }
         counts["dead letters"] = self._drop_old_dead_letters()
         with self._database.transaction() as tx:
-            counts["tombstones"] = tx.run("forget_tombstones")
+            counts["tombstones"] = forget_tombstones(tx)
             counts["caches"] = tx.run("drop_expired_caches")
             counts["shelf entries"] = drop_expired(tx)
             counts["withdrawals"] = forget_withdrawals(tx, round(self._intake_days * DAY_MS))
@@ -94,6 +71,14 @@ class RetentionStore:
             counts["journal"] = self._trim_journal(tx)
             tx.run("drop_old_budgets", day=day_of(tx.value("now") - BUDGET_DAYS * DAY_MS))
         return {what: count for what, count in counts.items() if count}
+
+    def _mend_index(self, pipeline: Pipeline) -> None:
+        """Take out ids whose cards were withdrawn or grew too old, and enter what is missing."""
+        if pipeline.id_index is None:
+            return
+        with self._database.transaction() as tx:
+            self._database.lock(tx, f"merge:{pipeline.name}")
+            mend_ids(tx, pipeline)
 
     def _trim_journal(self, tx: Tx) -> int:
         """Trim at most once an hour: the journal is ordered by its ids, so finding old rows reads all of it."""
@@ -116,12 +101,14 @@ class RetentionStore:
 
     def _retire_batch(self, pipeline: Pipeline, rule: Retention) -> int:
         with self._database.transaction() as tx:
-            return self.bury(tx, self._overdue(tx, pipeline, rule), rule.forget_days)
+            if rule.by_id_index and pipeline.id_index is not None:
+                self._database.lock(tx, f"merge:{pipeline.name}")
+                leaving = self._out_of_list(tx, pipeline, rule.kind, pipeline.id_index.days)
+                return self.bury(tx, leaving, rule.forget_days, OUT_OF_LIST)
+            return self.bury(tx, self._overdue(tx, pipeline, rule), rule.forget_days, "it was kept as long as was set")
 
     def _overdue(self, tx: Tx, pipeline: Pipeline, rule: Retention) -> list[Leaving]:
         """Choose items at rest, with no delivery open, that a rule no longer keeps."""
-        if rule.by_id_index and pipeline.id_index is not None:
-            return self._left_the_index(tx, pipeline, rule.kind)
         kind = {"pipeline": pipeline.name, "kind": rule.kind, "limit": BATCH}
         overdue: list[Leaving] = []
         if rule.days is not None:
@@ -130,21 +117,19 @@ class RetentionStore:
             overdue += tx.rows(Leaving, "items_beyond_newest", **kind, newest=rule.newest)
         return list({item.id: item for item in overdue}.values())[:BATCH]
 
-    def _left_the_index(self, tx: Tx, pipeline: Pipeline, kind: str) -> list[Leaving]:
-        """Choose items whose cards the id index no longer lists."""
-        assert pipeline.id_index is not None
-        collection = pipeline.collection(pipeline.id_index.collection)
-        index = tx.value("id_index", pipeline=pipeline.name, key=f"index:{collection.name}")
-        if index is None:
-            return []
-        kept = {f"{collection.singular}:{each}" for each in msgspec.json.decode(index)["ids"]}
-        shown = tx.rows(CollectionCard, "shown_in_collection", pipeline=pipeline.name, collection=collection.name)
-        gone = sorted(card.id for card in shown if card.key not in kept)
-        leaving: list[Leaving] = []
-        # Only some of them are at rest, so one batch of them may not fill a batch of ours.
+    def _out_of_list(self, tx: Tx, pipeline: Pipeline, kind: str, days: int) -> list[Leaving]:
+        """Choose items that the id index does not list, whatever their standing; only what is leased waits.
+
+        What never had a card, because none could be made, goes when it is as old as the list may be.
+        """
+        gone = sorted(card.id for card in mend_ids(tx, pipeline).values())
+        leaving = tx.rows(
+            Leaving, "cardless_items", pipeline=pipeline.name, kind=kind, age_ms=days * DAY_MS, limit=BATCH
+        )
+        # Only some of them are free to go, so one batch of them may not fill a batch of ours.
         for start in range(0, len(gone), BATCH):
             some = [(item,) for item in gone[start : start + BATCH]]
-            leaving += [item for item in tx.returning(Leaving, "resting_among", some) if item.kind == kind]
+            leaving += [item for item in tx.returning(Leaving, "leaving_among", some) if item.kind == kind]
             if len(leaving) >= BATCH:
                 break
         return leaving[:BATCH]
@@ -152,9 +137,9 @@ class RetentionStore:
     def _drop_old_dead_letters(self) -> int:
         age_ms = round(self._dead_letter_days * DAY_MS)
         with self._database.transaction() as tx:
-            return self.bury(tx, tx.rows(Leaving, "old_dead_letters", age_ms=age_ms, limit=BATCH), None)
+            return self.bury(tx, tx.rows(Leaving, "old_dead_letters", age_ms=age_ms, limit=BATCH), None, OLD_DEAD)
 
-    def bury(self, tx: Tx, leaving: list[Leaving], forget_days: float | None) -> int:
+    def bury(self, tx: Tx, leaving: list[Leaving], forget_days: float | None, reason: str) -> int:
         """Delete items and all that is theirs; leave tombstones."""
         # The merge is the other writer of the id index. It takes this lock before it locks any item, and so do we:
         # in another order the two could wait for each other.
@@ -162,27 +147,10 @@ class RetentionStore:
         indexed = [p for name, p in self._pipelines.items() if name in leavers and p.id_index is not None]
         for pipeline in indexed:
             self._database.lock(tx, f"merge:{pipeline.name}")
-        deleted = tx.returning(Deleted, "delete_items", [(item.id, item.token) for item in leaving])
-        intake_ids = {item.id: item.intake_id for item in deleted}
-        gone = [item for item in leaving if item.id in intake_ids]
-        if not gone:
-            return 0
-        ids = [(item.id,) for item in gone]
-        tx.put("delete_bodies", ids)
-        tx.put("delete_journal", ids)
-        drop_links(tx, [(item.pipeline, ref(item.kind, item.key)) for item in gone])
-        drop_shown(tx, [item.id for item in gone])
-        for pipeline in indexed:
-            prune_id_index(tx, pipeline)
-        tx.put("insert_tombstones", [self._tombstone(item, intake_ids[item.id], forget_days) for item in gone])
+        gone = burials.bury(tx, self._pipelines, leaving, reason=reason, forget_days=forget_days)
+        for pipeline in indexed if gone else ():
+            mend_ids(tx, pipeline)
         return len(gone)
-
-    def _tombstone(self, item: Leaving, intake_id: int, forget_days: float | None) -> tuple[Any, ...]:
-        if forget_days is None:
-            declared = self._pipelines.get(item.pipeline)
-            forget_days = declared.tombstone_days if declared else TOMBSTONE_DAYS
-        forget_ms = round(forget_days * DAY_MS)
-        return (item.pipeline, item.kind, item.key, item.fingerprint, intake_id, forget_ms)
 
     def purge(self, *, item: int | None = None, pipeline: str | None = None, cause: str | None = None) -> int:
         """Bury dead letters now: one, those of a cause, or all.
@@ -191,4 +159,4 @@ class RetentionStore:
         """
         with self._database.transaction() as tx:
             dead = tx.rows(Leaving, "chosen_dead_letters", id=item, pipeline=pipeline, cause=cause)
-            return self.bury(tx, dead, None)
+            return self.bury(tx, dead, None, "a person removed it")
