@@ -138,6 +138,18 @@ async def test_an_outage_fails_the_run_and_costs_no_item(database_url: str, api:
         assert keys(engine) == set(range(1, 41))
 
 
+async def test_an_old_id_that_had_no_item_at_first_is_asked_for_again(database_url: str, api: FirebaseApi) -> None:
+    """After hours away the walk comes by ids far behind the newest; one `null` is no proof that there is no item."""
+    api.add(*range(1, 1_501))
+    api.plan[7] = Trouble("null", requests=3)
+    async with engine_on(database_url, api, first_items=1_500) as engine:
+        for _ in range(5):
+            await ask(engine)
+            engine.advance_clock(seconds=MINUTE)
+
+        assert 7 in keys(engine)
+
+
 async def test_never_more_requests_at_once_than_allowed(database_url: str, api: FirebaseApi) -> None:
     api.add(*range(1, 301))
     api.plan = seeded_plan(5, range(1, 301), 0.2, 2, ("500", "torn", "401"))

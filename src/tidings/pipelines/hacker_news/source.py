@@ -32,8 +32,6 @@ CONTROLS = 3
 """When no id of a page is answered, so many that were answered before tell whether the whole API is in trouble."""
 NAMED_MAX = 20
 """How many missing ids a report names; `--unread` lists all."""
-YOUNG = 1_000
-"""An id this close to the newest may still get its item; an older one without an item never had one to show."""
 FRESH_MS = 20_000
 FOLLOWED_ITEM_SECONDS = 4.0
 KNOWN_MAX = 50_000
@@ -55,7 +53,7 @@ class WalkCursor(msgspec.Struct, omit_defaults=True):
     start: int
     walked: int
     again: dict[str, int] = {}
-    """Young ids that answered `null`, with the number of runs that asked."""
+    """Ids that answered `null`, with the number of runs that asked."""
     unread: dict[str, Unread] = {}
     """Ids that could not be read."""
     backfill: Backfill | None = None
@@ -126,9 +124,11 @@ class Tour:
         )
 
     def ask_again(self, missing: Iterable[int], tries: int) -> None:
-        """Remember young ids without an item for later runs, up to a bound."""
-        young = (number for number in missing if number > self.newest - YOUNG)
-        for number in islice(young, AGAIN_MAX - len(self.cursor.again)):
+        """Remember ids without an item for later runs, up to a bound.
+
+        Old ones too: after hours away the walk comes by them for the first time, and one `null` may be a slip.
+        """
+        for number in islice(missing, AGAIN_MAX - len(self.cursor.again)):
             self.cursor.again.setdefault(str(number), tries)
 
     async def _is_sound(self, below: int) -> bool:
