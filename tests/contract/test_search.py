@@ -10,7 +10,7 @@ import pytest
 from tests.support.followed_search import FollowedSearch
 from tests.support.store import Ground
 
-from tidings.model.clock import DAY_MS
+from tidings.model.clock import DAY_MS, rfc3339
 from tidings.model.contracts import Found
 from tidings.model.errors import BadInput
 from tidings.model.item import Finding, fingerprint
@@ -40,7 +40,8 @@ class PaperCard(msgspec.Struct, frozen=True):
 def present(key: str, body: Paper) -> Presentation | None:
     if body.title == "withdrawn":
         return None
-    document = Document(body.title, body.text, body.by, body.type, body.score, body.time_ms, None, body.attributes)
+    attributes = {"n": 2**70} if body.title == "a huge apple" else body.attributes
+    document = Document(body.title, body.text, body.by, body.type, body.score, body.time_ms, None, attributes)
     return Presentation("papers", key, PaperCard(key), 0, lambda: document)
 
 
@@ -306,7 +307,27 @@ def test_very_long_words_and_texts_are_indexed_without_harm(ground: Ground) -> N
 
 
 def test_a_document_that_cannot_be_indexed_costs_only_itself(ground: Ground) -> None:
-    shelve(ground, bad=Paper(title="apple", attributes={"nested": {"a": 1}}), good=Paper(title="apple pie"))
+    shelve(
+        ground,
+        bad=Paper(title="apple", attributes={"nested": {"a": 1}}),
+        huge=Paper(title="a huge apple"),
+        good=Paper(title="apple pie"),
+    )
 
     assert found(ground, "apple") == ["good"]
     assert found(ground, "") == ["good"]
+
+
+def test_a_time_beyond_our_calendar_costs_no_search(ground: Ground) -> None:
+    shelve(
+        ground,
+        late=Paper(title="apple", time_ms=10**18),
+        early=Paper(title="apple", time_ms=-(10**17)),
+        good=Paper(title="apple", time_ms=DAY_MS),
+    )
+
+    answer = search(ground, "apple", order="newest", with_facets=True)
+
+    assert [hit.key for hit in answer.hits] == ["late", "good", "early"]
+    assert list(answer.facets["day"]) == ["9999-12-31", "1970-01-02", "0001-01-01"]
+    assert all(rfc3339(hit.time_ms) for hit in answer.hits)

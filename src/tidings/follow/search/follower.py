@@ -9,11 +9,13 @@ import msgspec
 
 from tidings.follow.search.entry import SearchEntry
 from tidings.follow.search.index import SearchIndex
+from tidings.follow.search.schema import written
 from tidings.model.changes import AcceptedChild, AcceptedCopy, Change, Copies
+from tidings.model.clock import YEAR_1_MS, YEAR_9999_MS
 from tidings.model.contracts import Executor
 from tidings.model.item import ref, split_ref
 from tidings.model.pipeline import Pipeline
-from tidings.model.publication import Attribute
+from tidings.model.publication import Attribute, Document
 from tidings.watch.logs import event
 
 MOVED_MAX = 20_000
@@ -97,6 +99,17 @@ class SearchFollower:
         entries = [entry for copy in copies.values() if (entry := self._entry(pipeline, copy, above)) is not None]
         # Whatever changed and has no document now leaves the index: withdrawn, unreadable, or changed again since. Its
         # next change is still to come.
+        try:
+            self._put(pipeline, items, entries, position)
+        except (OverflowError, TypeError, ValueError):
+            # One of them cannot be written, such as a number of seventy bits: only now is it worth looking for it.
+            able = [entry for entry in entries if _is_writable(entry)]
+            if len(able) == len(entries):
+                raise
+            self._index.position(pipeline)
+            self._put(pipeline, items, able, position)
+
+    def _put(self, pipeline: str, items: Sequence[int], entries: Sequence[SearchEntry], position: str) -> None:
         indexed = {entry.item for entry in entries}
         self._index.apply(pipeline, entries, [item for item in items if item not in indexed], position)
 
@@ -107,19 +120,33 @@ class SearchFollower:
                 # The index could not read back what it cannot be asked for, and would take itself for damaged.
                 msgspec.convert(dict(found[1].attributes), dict[str, Attribute])
         except Exception as error:  # noqa: BLE001  # one item must not stop the index; it cannot be found until mended
-            event(
-                "not searchable",
-                pipeline=pipeline,
-                kind=copy.kind,
-                key=copy.key,
-                error=f"{type(error).__name__}: {error}",
-            )
+            _tell(pipeline, copy.kind, copy.key, error)
             return None
         if found is None:
             return None
         thread = [copy.key, *(split_ref(name)[1] for name in above.get(ref(copy.kind, copy.key), ()))]
-        return SearchEntry(copy.id, pipeline, copy.kind, copy.key, found[0], found[1], thread)
+        return SearchEntry(copy.id, pipeline, copy.kind, copy.key, found[0], _in_our_calendar(found[1]), thread)
 
     async def start_over(self, pipeline: str) -> None:
         """Forget what the index knows of a pipeline."""
         await asyncio.to_thread(self._index.forget, pipeline)
+
+
+def _in_our_calendar(document: Document) -> Document:
+    """Return a document whose time can be told: a hit of the year 30,000,000 could be neither counted nor shown."""
+    if YEAR_1_MS <= document.time_ms <= YEAR_9999_MS:
+        return document
+    return msgspec.structs.replace(document, time_ms=max(YEAR_1_MS, min(YEAR_9999_MS, document.time_ms)))
+
+
+def _is_writable(entry: SearchEntry) -> bool:
+    try:
+        written(entry)
+    except Exception as error:  # noqa: BLE001  # whatever it is, it costs only this entry
+        _tell(entry.pipeline, entry.kind, entry.key, error)
+        return False
+    return True
+
+
+def _tell(pipeline: str, kind: str, key: str, error: Exception) -> None:
+    event("not searchable", pipeline=pipeline, kind=kind, key=key, error=f"{type(error).__name__}: {error}")
