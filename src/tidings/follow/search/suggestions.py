@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from itertools import islice
 
 import tantivy
 from tantivy import Occur, Query
@@ -42,7 +43,16 @@ def _completions(state: IndexState, beginning: str, pipeline: str | None, limit:
         for word, count in state.searcher.terms_with_prefix(field, beginning, within, TERMS_MAX):
             counts[word] = counts.get(word, 0) + weight * count
     best = sorted(counts, key=lambda word: (-counts[word], word))
-    return [word for word in best if word != beginning][:limit]
+    # The engine still lists the words of removed documents until it merges its files: of those nobody may learn.
+    alive = (word for word in best if word != beginning and _is_found(state, word))
+    return list(islice(alive, limit))
+
+
+def _is_found(state: IndexState, word: str) -> bool:
+    return any(
+        state.searcher.search(Query.term_query(state.schema, field, word, "basic"), 1, count=False).hits
+        for field in ("title", "text")
+    )
 
 
 def _titles(state: IndexState, text: str, pipeline: str | None, limit: int) -> list[str]:

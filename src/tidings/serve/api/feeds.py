@@ -74,7 +74,9 @@ class FeedRoutes:
         except BadInput as error:
             raise bad_input(error, text, "query parameter q") from error
         base = f"{request.url.scheme}://{request.headers['host']}{self._backend.root_path}"
-        entries = [self._entry(base, each) for each in found.hits]
+        # Readers keep what a feed once told; what its source has taken back is told only where it is asked for.
+        told = [each for each in found.hits if not each.card.get("dead") or "dead:" in text]
+        entries = [self._entry(base, each) for each in told]
         title = self._backend.pipelines[pipeline].title if within is not None else "tidings"
         about = self._backend.pipelines[pipeline].about if within is not None else "Everything that is published."
         query_string = f"?{urlencode({'q': text})}" if text else ""
