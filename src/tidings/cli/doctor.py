@@ -11,7 +11,7 @@ from dataclasses import asdict, dataclass
 from email.utils import parsedate_to_datetime
 from pathlib import Path
 from types import ModuleType
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, cast
 
 import msgspec
 import typer
@@ -21,10 +21,13 @@ from tidings.cli.options import ConfigOption, JsonOption, settings_from
 from tidings.cli.output import say, show_json
 from tidings.cli.server import is_loopback
 from tidings.config import Settings, notifier_modules, pipeline_modules, variable
-from tidings.model.errors import TidingsError
+from tidings.model.clock import SystemClock
+from tidings.model.contracts import Kit, Probe
+from tidings.model.errors import SlowDown, TidingsError
 from tidings.model.web import Response
 from tidings.net.client import FetchLimits, Web
 from tidings.process.extract.extractor import ChildExtractor
+from tidings.process.memory_ledger import MemoryLedger
 from tidings.store.db.database import connect, read_clock
 from tidings.store.upkeep.migrate import check_schema
 from tidings.store.upkeep.preflight import has_token, vet
@@ -40,16 +43,18 @@ from tidings.wiring import (
 )
 
 WAIT_SECONDS = 5.0
+TURN_SECONDS_MAX = 600.0
+"""A host with many feeds is asked as politely as a run asks it: each question waits its turn."""
 SKEW_SECONDS_MAX = 30.0
 FREE_SHARE_MIN = 0.05
 
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """One thing looked at. `advice` could be better, `broken` must be mended."""
+    """One thing looked at. `advice` could be better, `broken` must be mended, `untested` is left to you."""
 
     what: str
-    standing: Literal["ok", "advice", "broken"]
+    standing: Literal["ok", "advice", "broken", "untested"]
     message: str
 
 
@@ -64,15 +69,25 @@ def doctor(
     checks.append(asyncio.run(_try_extractor()))
     if not offline:
         checks += asyncio.run(_check_others(settings))
+    checks += _untested(settings, offline=offline)
     broken = [check for check in checks if check.standing == "broken"]
     if as_json:
         show_json({"ok": not broken, "checks": [asdict(check) for check in checks]})
     else:
         for check in checks:
-            say(f"{check.standing:<7} {check.what}: {check.message}")
+            say(f"{check.standing:<8} {check.what}: {check.message}")
         say(f"\n{len(broken)} to fix" if broken else "\nnothing is broken")
     if broken:
         raise SystemExit(1)
+
+
+def _untested(settings: Settings, *, offline: bool) -> Iterator[Check]:
+    """Say what was not looked at, and how to."""
+    if offline:
+        yield Check("network", "untested", "sources, the AI endpoint and channels: leave out --offline")
+    elif settings.notifiers:
+        yield Check("notifiers", "untested", "that a message arrives: tidings notify test --channel NAME")
+    yield from (Check(f"mirror:{name}", "untested", f"tidings mirror check {name}") for name in settings.mirrors)
 
 
 def _check_configuration(settings: Settings) -> Iterator[Check]:
@@ -169,12 +184,18 @@ async def _check_others(settings: Settings) -> list[Check]:
     """Ask every service outside at the same time, with short limits."""
     allowed = loopback_places(settings)
     limits = FetchLimits(
-        first_byte_seconds=WAIT_SECONDS, total_seconds=2 * WAIT_SECONDS, host_wait_seconds=WAIT_SECONDS
+        first_byte_seconds=WAIT_SECONDS, total_seconds=2 * WAIT_SECONDS, host_wait_seconds=TURN_SECONDS_MAX
     )
     async with Web(
-        user_agent=settings.user_agent or USER_AGENT, obey_robots=False, loopback_allowed=allowed, limits=limits
+        user_agent=settings.user_agent or USER_AGENT,
+        obey_robots=False,
+        loopback_allowed=allowed,
+        limits=limits,
+        per_host_delay_seconds=settings.per_host_delay_seconds,
     ) as web:
-        questions = [*_ask_sources(settings, web), *_ask_channels(settings, web, allowed)]
+        # A probe calls a service with its key and reads the answer: it needs no page parser and no model.
+        kit = Kit(web, cast("Any", None), cast("Any", None), MemoryLedger(), SystemClock())
+        questions = [*_ask_sources(settings, web, kit), *_ask_channels(settings, web, allowed)]
         if settings.ai.base_url:
             questions.append(_ask_ai(settings, web))
         found = [check for each in await asyncio.gather(*questions) for check in each]
@@ -183,16 +204,31 @@ async def _check_others(settings: Settings) -> list[Check]:
     return [check for check in found if check.what != "clock"] + clocks[:1]
 
 
-def _ask_sources(settings: Settings, web: Web) -> Iterator[Any]:
+def _ask_sources(settings: Settings, web: Web, kit: Kit) -> Iterator[Any]:
     modules = pipeline_modules()
     for name, chosen in settings.pipelines.items():
-        for address in modules[name].endpoints(chosen) if hasattr(modules[name], "endpoints") else ():
-            yield _ask_endpoint(name, address, web)
+        addresses = modules[name].endpoints(chosen) if hasattr(modules[name], "endpoints") else ()
+        if hasattr(modules[name], "probes"):
+            for address in addresses:
+                web.allow_endpoint(address)
+            yield from (_try_probe(what, probe, kit) for what, probe in modules[name].probes(chosen).items())
+        else:
+            yield from (_ask_endpoint(name, address, web) for address in addresses)
         try:
             sources = modules[name].build(chosen).sources
         except TidingsError:
             continue  # The check of the configuration has told of it.
         yield from (_ask_page(s.name, s.url, web) for s in sources if hasattr(s, "url"))
+
+
+async def _try_probe(what: str, probe: Probe, kit: Kit) -> list[Check]:
+    """Make the cheapest real call, with the key: that an address answers says nothing about the key."""
+    try:
+        return [Check(what, "ok", await probe(kit))]
+    except SlowDown as slow:
+        return [Check(what, "advice", f"{slow}; the rest is not tested")]
+    except TidingsError as error:
+        return [Check(what, "broken", str(error))]
 
 
 async def _ask_endpoint(name: str, address: str, web: Web) -> list[Check]:
@@ -204,7 +240,8 @@ async def _ask_endpoint(name: str, address: str, web: Web) -> list[Check]:
     host = address.split("/")[2]
     if answer.status >= 500:
         return [Check(name, "broken", f"{host} answers {answer.status}; look again later"), *_clock(answer)]
-    return [Check(name, "ok", f"{host} answers"), *_clock(answer)]
+    told = f"{host} answers {answer.status} at its bare address"
+    return [Check(name, "ok", told), Check(name, "untested", "what it lists, and any key"), *_clock(answer)]
 
 
 async def _ask_page(name: str, address: str, web: Web) -> list[Check]:
@@ -243,7 +280,35 @@ async def _ask_ai(settings: Settings, web: Web) -> list[Check]:
     names = _models(answer.body)
     if names and ai.model not in names:
         return [Check("ai", "broken", f"it has no model {ai.model!r}; it has {', '.join(names[:10])}")]
-    return [Check("ai", "ok", f"{ai.model} is there" if names else "the endpoint answers")]
+    return [await _ask_model(settings, web, headers)]
+
+
+async def _ask_model(settings: Settings, web: Web, headers: dict[str, str]) -> Check:
+    """Ask for one word. Some endpoints list their models to anybody, whatever the key."""
+    ai = settings.ai
+    question = {"model": ai.model, "max_tokens": 1, "messages": [{"role": "user", "content": "Say yes."}]}
+    try:
+        answer = await web.call(
+            "POST",
+            f"{ai.base_url.rstrip('/')}/chat/completions",
+            headers=headers,
+            json=question,
+            timeout_seconds=4 * WAIT_SECONDS,
+        )
+    except TidingsError as error:
+        return Check("ai", "broken", str(error))
+    if answer.status == 200:
+        return Check("ai", "ok", f"{ai.model} answers; this used a few tokens")
+    if answer.status in (401, 403):
+        return Check("ai", "broken", f"the key is refused ({answer.status}); set TIDINGS_AI__API_KEY")
+    if answer.status == 404:
+        return Check("ai", "broken", f"it has no model {ai.model!r}, or ai.base_url is wrong (404)")
+    if answer.status == 429:
+        return Check("ai", "broken", "it answers 429: no money or no room left; look at your account")
+    standing: Literal["broken", "untested"] = "broken" if answer.status >= 500 else "untested"
+    return Check(
+        "ai", standing, f"it answers {answer.status} to a short question: {answer.body[:200].decode(errors='replace')}"
+    )
 
 
 def _models(body: bytes) -> list[str]:

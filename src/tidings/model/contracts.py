@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol, TypeVar
 
@@ -553,3 +553,7 @@ class Kit:
     enricher: Enricher
     ledger: Ledger
     clock: Clock
+
+
+Probe = Callable[[Kit], Awaitable[str]]
+"""The cheapest real call to a service, for `tidings doctor`: returns what it found, raises what is wrong."""

@@ -40,6 +40,7 @@ async def test_a_sound_world_is_called_sound(home: Path, monkeypatch: pytest.Mon
     assert (ended.code, plain.code) == (0, 0), plain.out
     assert "nothing is broken" in plain.out
     asked = {"configuration", "disk", "database", "clock", "hacker_news", "eu_funding", "first_issues", "ai"}
+    asked |= {"bitcoin_news.newsdata", "bitcoin_news.apitube"}
     assert asked <= set(found)
     assert found["discord:sample"] == {"ok"}
     assert any(what.startswith("bitcoin_news.rss.") for what in found)
@@ -64,6 +65,39 @@ async def test_what_does_not_answer_is_named(home: Path, monkeypatch: pytest.Mon
         "hacker_news", "ai", "discord:sample"
     }  # fmt: skip
     assert address.rpartition("/")[2][:-1] not in ended.out
+
+
+@pytest.mark.parametrize("name", ["newsdata", "apitube"])
+async def test_a_wrong_key_is_broken(home: Path, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    async with World(stands_still=True) as world:
+        settings = world.settings("sqlite:///tidings.db")
+        settings["pipelines"]["bitcoin_news"][f"{name}_key"] = "a-wrong-key-of-some-length"
+        live_in(world, monkeypatch, **settings)
+        ended = await asyncio.to_thread(tidings, "doctor", "--json")
+    found = standing(ended)
+    assert ended.code == 1
+    assert {what for what, standings in found.items() if "broken" in standings} == {f"bitcoin_news.{name}"}
+    assert "401" in ended.out
+    assert "a-wrong-key" not in ended.out
+
+
+async def test_many_feeds_on_one_host_wait_their_turn(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tidings.cli.doctor.WAIT_SECONDS", 0.5)
+    async with World(stands_still=True) as world:
+        settings = world.settings("sqlite:///tidings.db")
+        address = settings["pipelines"]["feeds"]["feeds"][0]["url"]
+        feeds = [{"url": f"{address}?copy={n}"} for n in range(20)]
+        live_in(world, monkeypatch, pipelines={"feeds": {"feeds": feeds}}, per_host_delay_seconds=0.1, routes=[])
+        ended = await asyncio.to_thread(tidings, "doctor", "--json")
+    found = standing(ended)
+    assert {what for what, standings in found.items() if "broken" in standings} == set(), ended.out
+    assert len([what for what in found if what.startswith("feeds.")]) == 20
+
+
+def test_what_was_not_tested_is_said(home: Path) -> None:
+    (home / "tidings.toml").write_text(HN)
+    ended = tidings("doctor", "--offline", "--json")
+    assert (ended.code, standing(ended)["network"]) == (0, {"untested"})
 
 
 def test_what_keys_would_add_is_said_without_the_network(home: Path) -> None:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from functools import partial
 from typing import Annotated
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, SecretStr
 
+from tidings.model.contracts import Kit, Probe
 from tidings.model.durations import duration_seconds
-from tidings.model.pipeline import Pipeline, Source
+from tidings.model.pipeline import Page, Pipeline, Run, Source
 from tidings.model.publication import IdIndex, Retention
 from tidings.model.urls import checked_address
 from tidings.pipelines.bitcoin_news.body import KIND, PIPELINE
@@ -105,6 +108,18 @@ def endpoints(settings: Settings) -> tuple[str, ...]:
     """Return the services we call with a key. Feeds and article pages are strangers'."""
     keyed = ((settings.newsdata_key, settings.newsdata_url), (settings.apitube_key, settings.apitube_url))
     return tuple(url for key, url in keyed if key is not None)
+
+
+def probes(settings: Settings) -> dict[str, Probe]:
+    """Return the cheapest real call to each keyed provider: one page, with the key and the page size configured."""
+    keyed = [each for each in _sources(settings) if isinstance(each, NewsData | ApiTube)]
+    return {each.name: partial(_first_page, replace(each, max_pages=1)) for each in keyed}
+
+
+async def _first_page(source: NewsData | ApiTube, kit: Kit) -> str:
+    pages = source.pages(Run(source.name, kit.clock.now_ms(), None, None, True, {}), kit)
+    page = await anext(aiter(pages), Page(()))
+    return f"it takes the key: {len(page.findings)} articles on a page; this used {page.credits} credits"
 
 
 def advice(settings: Settings) -> list[str]:

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, SecretStr, field_validator
 
-from tidings.model.contracts import Kit
+from tidings.model.contracts import Kit, Probe
 from tidings.model.durations import duration_seconds
 from tidings.model.errors import Transient
 from tidings.model.pipeline import Pipeline, Schedule
@@ -15,7 +15,7 @@ from tidings.net.client import raise_for_status
 from tidings.pipelines.first_issues.body_repo import PIPELINE
 from tidings.pipelines.first_issues.cards_issue import EXAMPLE_ISSUE, ISSUES, present_issue
 from tidings.pipelines.first_issues.cards_repo import REPOS, present_repo
-from tidings.pipelines.first_issues.client import GitHubClient
+from tidings.pipelines.first_issues.client import GitHubClient, failure
 from tidings.pipelines.first_issues.lists import RepoList, collect, read_awesome, read_configured, split_name
 from tidings.pipelines.first_issues.lookup import Lookup
 from tidings.pipelines.first_issues.notices_issue import announce_issue, issue_notice, renew_issue
@@ -143,6 +143,28 @@ def daily_calls(settings: Settings) -> int:
 def endpoints(settings: Settings) -> tuple[str, ...]:
     """Return the outside services this pipeline calls."""
     return (settings.github_url, *([settings.list_url] if settings.list_url else []))
+
+
+def probes(settings: Settings) -> dict[str, Probe]:
+    """Return what asks GitHub with the token, which costs none of its calls, and what asks for the list."""
+    found: dict[str, Probe] = {"first_issues": partial(_take_token, settings)}
+    if settings.list_url:
+        found["first_issues list"] = partial(_reach_list, settings.list_url)
+    return found
+
+
+async def _take_token(settings: Settings, kit: Kit) -> str:
+    token = settings.token.get_secret_value() if settings.token else ""
+    headers = {"authorization": f"Bearer {token}"} if token else {}
+    response = await kit.fetcher.call("GET", f"{settings.github_url.rstrip('/')}/rate_limit", headers=headers)
+    if response.status != 200:
+        raise failure(response, "/rate_limit", kit.clock.now_ms())
+    return "GitHub takes the token" if token else "GitHub answers without a token"
+
+
+async def _reach_list(address: str, kit: Kit) -> str:
+    raise_for_status(await kit.fetcher.call("GET", address), "the list of repositories")
+    return "the list of repositories answers"
 
 
 def advice(settings: Settings) -> list[str]:

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Annotated
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
+from tidings.model.contracts import Kit, Probe
 from tidings.model.durations import duration_seconds
+from tidings.model.errors import Transient
 from tidings.model.pipeline import Pipeline, Schedule
+from tidings.net.client import raise_for_status
 from tidings.pipelines.hacker_news.body import KIND, PIPELINE
 from tidings.pipelines.hacker_news.cards import ITEMS, LISTS, present
 from tidings.pipelines.hacker_news.client import LIST_NAMES, LISTINGS, Listing
@@ -87,6 +91,19 @@ def build(settings: Settings) -> Pipeline:
         presenters={KIND: present},
         admit=admit,
     )
+
+
+def probes(settings: Settings) -> dict[str, Probe]:
+    """Return what asks for the newest id."""
+    return {"hacker_news": partial(_newest_id, settings.base_url)}
+
+
+async def _newest_id(base_url: str, kit: Kit) -> str:
+    response = await kit.fetcher.call("GET", f"{base_url.rstrip('/')}/maxitem.json")
+    raise_for_status(response, "Hacker News")
+    if not response.body.strip().isdigit():
+        raise Transient("Hacker News gives no newest id; is pipelines.hacker_news.base_url its API?")
+    return f"the newest item is {int(response.body):,}"
 
 
 def endpoints(settings: Settings) -> tuple[str, ...]:
