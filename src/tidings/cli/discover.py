@@ -48,12 +48,20 @@ def discover(
     sources = _sources(declared, source, options)
     logs.set_up("human", logging.WARNING)
 
+    reasons: list[str] = []
+
     async def use(app: App) -> tuple[list[RunView], list[_Unread], bool]:
         await app.poller.declare()
         before = await _unread(app, sources) if unread else []
         if unread and not before:
             return [], [], True
-        runs = [run for each in sources for run in await _ask(app, each, options)]
+        runs: list[RunView] = []
+        for each in sources:
+            try:
+                runs += await _ask(app, each, options)
+            except _Busy as busy:
+                # The others are asked all the same.
+                reasons.append(str(busy))
         left = {each.id: each for each in await _unread(app, sources)} if unread else {}
         is_whole = not left and not (options and await _is_under_way(app, sources))
         return runs, [_Unread.of(each, left.get(each.id)) for each in before], is_whole
@@ -68,8 +76,14 @@ def discover(
         show_json({"runs": runs, "unread": ids} if unread else runs)
     else:
         _show(runs, ids, unread)
-    if not is_whole or any(run.error for run in runs):
+    for reason in reasons:
+        sys.stderr.write(f"tidings: {reason}\n")
+    if reasons or not is_whole or any(run.error for run in runs):
         raise SystemExit(1)
+
+
+class _Busy(Exception):  # no error: another process does it
+    """A source cannot be asked now; the message says why."""
 
 
 class _Unread(msgspec.Struct):
@@ -157,7 +171,7 @@ async def _ask(app: App, source: Source, options: dict[str, Any]) -> list[RunVie
                 is_renewed = holding is not None and held_until is not None and holding.until > held_until
                 pause = await app.executor.read(_pause_of, app, source.name)
                 if is_renewed or pause is not None:
-                    raise SystemExit(f"tidings: {await app.executor.read(_why_not, app, source.name)}")
+                    raise _Busy(await app.executor.read(_why_not, app, source.name))
                 held_until = holding.until if holding is not None else held_until
                 meter.show("waiting for the turn of another process to end")
                 await asyncio.sleep(TURN_LOOK_SECONDS)

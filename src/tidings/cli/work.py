@@ -10,15 +10,20 @@ from tidings.app import App
 from tidings.cli.options import ConfigOption, LogOption, MetricsPortOption, set_up_logs, settings_from, wiring_of
 from tidings.cli.output import fail
 from tidings.cli.process import run_app, stop_on_signals
+from tidings.cli.progress import Meter
 from tidings.cli.server import metrics_loop
 from tidings.process.loops import run_loops
 
 ROLE = "work"
+NOTICE_SECONDS = 60.0
+"""Notices that are due so soon only keep to their channel's rate: a run that left them would leave them for good."""
 
 
 def work(
     config: ConfigOption = None,
-    until_idle: Annotated[bool, typer.Option("--until-idle", help="Drain what is due, then exit.")] = False,
+    until_idle: Annotated[
+        bool, typer.Option("--until-idle", help="Drain what is due, and notices due within a minute, then exit.")
+    ] = False,
     pipeline: Annotated[list[str] | None, typer.Option(help="Only this pipeline; may be repeated.")] = None,
     lane: Annotated[str | None, typer.Option(metavar="pure|fetch|ai|notify", help="Only this lane.")] = None,
     metrics_port: MetricsPortOption = None,
@@ -40,7 +45,14 @@ def work(
         if until_idle:
             await app.executor.write(app.store.process_notes.put, app.owner, ROLE)
             await app.sweeper.sweep()
-            await worker.until_idle(stop=stop)
+            with Meter("notices") as meter:
+                await worker.until_idle(
+                    stop=stop,
+                    wait_for_notices_seconds=NOTICE_SECONDS,
+                    on_wait=lambda seconds: meter.show(
+                        f"keeping to the channel's rate, the next goes in {seconds:.0f} s"
+                    ),
+                )
         else:
             loops = [] if metrics_port is None else [await metrics_loop(app, server, metrics_port)]
             await run_loops([*loops, worker.run, app.sweeper.run, app.hints.run, app.alert_loop(ROLE).run], stop)

@@ -49,11 +49,12 @@ class Lane:
     in_order: bool = False
 
 
+NOTIFY = "notify"
 LANES = {
     PURE: Lane(concurrency=1, batch=1000),
     "fetch": Lane(concurrency=16),
     "ai": Lane(concurrency=4),
-    "notify": Lane(concurrency=1, in_order=True),
+    NOTIFY: Lane(concurrency=1, in_order=True),
 }
 
 
@@ -155,11 +156,22 @@ class Worker:
                 await self._tally.write()
         self._batches.close()
 
-    async def until_idle(self, *, wait_for_due_seconds: float = 0.0, stop: asyncio.Event | None = None) -> None:
-        """Work until nothing is due now (or within `wait_for_due_seconds`) or `stop` is set, then stop."""
+    async def until_idle(
+        self,
+        *,
+        wait_for_due_seconds: float = 0.0,
+        wait_for_notices_seconds: float = 0.0,
+        on_wait: Callable[[float], None] = lambda _seconds: None,
+        stop: asyncio.Event | None = None,
+    ) -> None:
+        """Work until nothing is due now (or within `wait_for_due_seconds`) or `stop` is set, then stop.
+
+        Notices that are due within `wait_for_notices_seconds` are waited for: they only keep to their channel's rate.
+        `on_wait` hears how long until the next one.
+        """
         stop = stop or asyncio.Event()
         running = asyncio.create_task(self.run(stop))
-        idling = asyncio.create_task(self._idled(wait_for_due_seconds))
+        idling = asyncio.create_task(self._idled(wait_for_due_seconds, wait_for_notices_seconds, on_wait))
         stopping = asyncio.create_task(stop.wait())
         try:
             await asyncio.wait({running, idling, stopping}, return_when=asyncio.FIRST_COMPLETED)
@@ -171,9 +183,20 @@ class Worker:
         if not idling.cancelled():
             idling.result()
 
-    async def _idled(self, wait_for_due_seconds: float) -> None:
-        while not await self._is_idle(wait_for_due_seconds):  # noqa: ASYNC110  # the fact is in the database
-            await asyncio.sleep(0.02)
+    async def _idled(
+        self, wait_for_due_seconds: float, wait_for_notices_seconds: float, on_wait: Callable[[float], None]
+    ) -> None:
+        while True:
+            while not await self._is_idle(wait_for_due_seconds):  # noqa: ASYNC110  # the fact is in the database
+                await asyncio.sleep(0.02)
+            notice_ms = await self._executor.read(self._next_notice_ms) if wait_for_notices_seconds else None
+            if notice_ms is None or notice_ms > wait_for_notices_seconds * 1000:
+                return
+            on_wait(max(0.0, notice_ms / 1000))
+            await asyncio.sleep(min(0.5, max(0.02, notice_ms / 1000)))
+
+    def _next_notice_ms(self) -> int | None:
+        return self._items.next_due_ms(self._active, (NOTIFY,)) if NOTIFY in self._lanes else None
 
     async def _is_idle(self, wait_for_due_seconds: float) -> bool:
         """Tell whether nothing is under way and nothing is due.
