@@ -95,7 +95,7 @@ async def test_a_flood_is_followed(database_url: str, api: FirebaseApi) -> None:
         assert api.most_at_once <= 16
 
 
-@pytest.mark.parametrize("fault", ["500", "moved", "cut", "silent", "torn", "cancel", "answer"])
+@pytest.mark.parametrize("fault", ["500", "moved", "cut", "silent", "torn", "cancel", "auth_revoked", "answer"])
 async def test_a_stream_that_goes_wrong_is_opened_again(
     database_url: str, api: FirebaseApi, fault: StreamFault
 ) -> None:
@@ -110,6 +110,21 @@ async def test_a_stream_that_goes_wrong_is_opened_again(
         await until(lambda: score(engine, 6) == 1 and score(engine, 3) == 50)
 
         assert api.requests["stream maxitem"] + api.requests["stream updates"] >= 4
+
+
+@pytest.mark.parametrize("fault", ["patch", "parts"])
+async def test_a_window_that_is_told_in_parts_is_understood(
+    database_url: str, api: FirebaseApi, fault: StreamFault
+) -> None:
+    api.add(*range(1, 6))
+    api.change(4)
+    api.stream_faults = [fault] * 2
+    async with running(database_url, api) as engine:
+        await until(lambda: api.streams == 2)
+        engine.advance_clock(seconds=60)
+        api.change(2, score=20)
+        api.change(3, score=30)
+        await until(lambda: score(engine, 3) == 30)
 
 
 async def test_an_id_that_has_no_item_yet_is_asked_for_again_within_seconds(

@@ -20,7 +20,7 @@ from starlette.responses import Response, StreamingResponse
 from starlette.routing import Route
 
 Fault = Literal["500", "401", "429", "torn", "slow", "null", "misshapen"]
-StreamFault = Literal["500", "moved", "cut", "silent", "torn", "cancel", "answer"]
+StreamFault = Literal["500", "moved", "cut", "silent", "torn", "cancel", "auth_revoked", "answer", "patch", "parts"]
 LISTS = ("topstories", "newstories", "beststories", "askstories", "showstories", "jobstories")
 UPDATES_SIZE = 50
 KEEP_ALIVE_SECONDS = 0.2
@@ -127,11 +127,12 @@ class FirebaseApi:
         try:
             while True:
                 if told != (value := self._value(name)):
+                    event = _told_in_part(fault, value) if told is not None else None
                     told = value
-                    yield f"event: put\ndata: {json.dumps({'path': '/', 'data': value})}\n\n"
+                    yield event or f"event: put\ndata: {json.dumps({'path': '/', 'data': value})}\n\n"
                 if fault == "cut":
                     return
-                if fault in ("torn", "cancel"):
+                if fault in ("torn", "cancel", "auth_revoked"):
                     yield f'event: {"put" if fault == "torn" else fault}\ndata: {{"path": \n\n'
                 if fault == "silent":
                     await asyncio.sleep(3600)
@@ -179,6 +180,15 @@ class FirebaseApi:
             "misshapen": _json({"error": "try again"}),
         }
         return answers[trouble.fault]
+
+
+def _told_in_part(fault: StreamFault | None, value: Any) -> str | None:
+    """Tell what is new in a window by its changed children only, or by one place of it, as Firebase may."""
+    if not isinstance(value, dict) or fault not in ("patch", "parts"):
+        return None
+    if fault == "patch":
+        return f"event: patch\ndata: {json.dumps({'path': '/', 'data': {'items': value['items']}})}\n\n"
+    return f"event: put\ndata: {json.dumps({'path': '/items/0', 'data': value['items'][0]})}\n\n"
 
 
 def _json(value: Any, status: int = 200) -> Response:
