@@ -32,6 +32,7 @@ OF_ONE_DATABASE = {"sqlite/files.sql", "sqlite/texts.sql", "postgres/activity.sq
 """The only files with statements that the other database does not know; each says why at its top."""
 FULL_TEXT = {"documents", "documents_text"}
 """SQLite keeps the text of the search in a virtual table beside the documents, PostgreSQL in the same table."""
+WALK = re.compile(r"SEARCH (?!shelf_versions)[^'\"]*\(pipeline=\?\)|SCAN (?!given|\d|CONSTANT|clock|VIRTUAL)[^'\"]*")
 OVERRIDES_MAX = 12
 
 
@@ -173,6 +174,14 @@ def test_every_statement_can_be_planned(database_url: str) -> None:
             # Tables are made with every migration and backup; PostgreSQL has no plan for that.
             if not statements.load(tx.dialect)[name].text.startswith("CREATE"):
                 assert plan_of(tx, name), name
+
+
+def test_a_batch_looks_up_its_own_rows_only(sqlite_template: Path) -> None:
+    """Looking up by pipeline alone walks through all of its rows, once for every batch or even for every row of it."""
+    with undone(f"sqlite:///{sqlite_template}") as tx:
+        batches = [name for name in written_in("") if statements.load("sqlite")[name].columns]
+        walks = {name: found[0] for name in batches if (found := WALK.search(plan_of(tx, name)))}
+    assert not walks
 
 
 def test_both_schemas_have_the_same_tables_and_columns(both_urls: tuple[str, str]) -> None:

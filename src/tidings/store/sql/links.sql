@@ -20,9 +20,12 @@ ON CONFLICT (pipeline, child, relation, said_by, parent) DO UPDATE SET position 
 DELETE FROM links WHERE (pipeline, child) IN (SELECT given.pipeline, given.ref FROM given) AND said_by <> 0;
 
 -- name: drop_links_of_parent
--- What items stated of those below them.
+-- What items stated of those below them. Found by parent, deleted by key: SQLite would walk through all links of the
+-- pipeline for (pipeline, parent) IN (...).
 -- rows: pipeline text, ref text
-DELETE FROM links WHERE (pipeline, parent) IN (SELECT given.pipeline, given.ref FROM given) AND said_by = 0
+DELETE FROM links WHERE (pipeline, child, relation, said_by, parent) IN (
+    SELECT l.pipeline, l.child, l.relation, l.said_by, l.parent FROM given CROSS JOIN links l
+    WHERE l.pipeline = given.pipeline AND l.parent = given.ref AND l.said_by = 0)
 RETURNING relation, child, parent;
 
 -- name: doubtful_places
@@ -34,14 +37,15 @@ WHERE links.pipeline = :pipeline AND links.child = given.child AND links.parent 
 
 -- name: standpoints
 -- Where children stand by all that is stated, where their cards show them, and where they say themselves they stand.
+-- Ordered by an expression: for ORDER BY parent alone, SQLite walks the index by parent through the whole pipeline.
 -- rows: relation text, child text
 SELECT given.child,
     (SELECT l.parent FROM links l WHERE l.pipeline = :pipeline AND l.child = given.child
         AND l.relation = given.relation ORDER BY l.said_by, l.parent LIMIT 1) AS parent,
     (SELECT l.parent FROM links l WHERE l.pipeline = :pipeline AND l.child = given.child
-        AND l.relation = 'placed' ORDER BY l.parent LIMIT 1) AS placed,
+        AND l.relation = 'placed' ORDER BY l.parent || '' LIMIT 1) AS placed,
     (SELECT l.parent FROM links l WHERE l.pipeline = :pipeline AND l.child = given.child
-        AND l.relation IN (given.relation, 'awaits') AND l.said_by = 1 ORDER BY l.parent LIMIT 1) AS own
+        AND l.relation IN (given.relation, 'awaits') AND l.said_by = 1 ORDER BY l.parent || '' LIMIT 1) AS own
 FROM given;
 
 -- name: missing_parents
