@@ -102,7 +102,7 @@ class App:
             self.ledger.leave,
             self._pause_channel,
             self._is_channel_paused,
-            ahead=self._deliveries_ahead,
+            older=self._older_deliveries,
             closed_for_ms=self._closed_for_ms,
             count=lambda channel, outcome: self.metrics.deliveries.labels(channel, outcome).inc(),
         )
@@ -243,7 +243,7 @@ class App:
     async def _is_channel_paused(self, name: str) -> bool:
         return f"channel:{name}" in await self.ledger.pauses()
 
-    async def _deliveries_ahead(self, work: Work) -> int:
+    async def _older_deliveries(self, work: Work) -> int:
         return await self.executor.read(self.store.items.deliveries_before, work.body.channel, work.item_id)
 
     async def _closed_for_ms(self, rate: str) -> int:

@@ -52,9 +52,9 @@ class Batches:
         self.reserved_seconds = reserved_seconds
         self._monotonic = monotonic
         # One batch is settled at a time, in the order they were run: the next one is run meanwhile.
-        self._leased_turn = asyncio.Semaphore(1)
+        self._settling_leased = asyncio.Semaphore(1)
         # Apart from that of leased batches: a stretch may have to wait for the one before it, in another process.
-        self._reserved_turn = asyncio.Semaphore(1)
+        self._settling_reserved = asyncio.Semaphore(1)
         self._cpu = ThreadPoolExecutor(BATCHES_IN_FLIGHT, thread_name_prefix="pure")
         self._reservations: dict[int, Reservation] = {}
         self._seldom = Seldom()
@@ -76,10 +76,10 @@ class Batches:
             slots.release()
             self._holder.forget(leases)
             raise
-        await self._settle_batch(settlements, slots, leases, self._leased_turn)
+        await self._settle_batch(settlements, slots, leases, self._settling_leased)
 
     async def _settle_batch(
-        self, settlements: list[Settlement], slots: asyncio.Semaphore, leases: list[Lease], turn: asyncio.Semaphore
+        self, settlements: list[Settlement], slots: asyncio.Semaphore, leases: list[Lease], settling: asyncio.Semaphore
     ) -> None:
         """Settle one batch at a time, in order.
 
@@ -88,7 +88,7 @@ class Batches:
         """
         has_place = True
         try:
-            async with turn:
+            async with settling:
                 has_place = False
                 slots.release()
                 await self._settler.settle(settlements)
@@ -123,7 +123,7 @@ class Batches:
             self._seldom.event("running before birth failed", pipeline=reservation.pipeline, error=describe(error))
         try:
             if settlements:
-                await self._settle_batch(settlements, slots, [], self._reserved_turn)
+                await self._settle_batch(settlements, slots, [], self._settling_reserved)
             else:
                 slots.release()
                 await self._executor.write(self._log.give_back, reservation)

@@ -32,7 +32,7 @@ PAUSED_WAIT_MS = 60_000
 PAUSED_WAIT_MS_MAX = 6 * 3_600_000
 """What waits for a paused channel looks ever more rarely; resuming the channel wakes it."""
 TURN_MS = 500
-"""How long each delivery ahead in the line is expected to take."""
+"""How long each older delivery in the line is expected to take."""
 WAIT_SECONDS_UNSTATED = 60.0
 
 Policy = Literal["at-least-once", "at-most-once"]
@@ -73,8 +73,8 @@ class Channel:
 
 
 @dataclass(slots=True)
-class _Turn:
-    """How one turn in a channel ended, and how long the next must wait."""
+class _SendResult:
+    """How one send ended, and how long the next must wait."""
 
     ended: str = "failed"
     not_before_ms: int = 0
@@ -89,12 +89,12 @@ class Sender:
     leave: Leave
     pause_channel: Callable[[str, str], Awaitable[None]]
     is_paused: Callable[[str], Awaitable[bool]]
-    ahead: Callable[[Work], Awaitable[int]]
+    older: Callable[[Work], Awaitable[int]]
     """Counts the older deliveries to the same channel that are still to be sent; they go first."""
     closed_for_ms: Callable[[str], Awaitable[int]]
     """Tells how long a rate lets nobody enter, without entering."""
     count: Callable[[str, str], None] = lambda _channel, _outcome: None
-    """Told how each turn ended: sent, slowed, refused, ambiguous, failed, late or expired."""
+    """Told how each send ended: sent, slowed, refused, ambiguous, failed, late or expired."""
     renew: Mapping[str, Renew] = field(default_factory=dict)
     """Writes the notice of an item of a kind as it is true now."""
     retry: RetryPolicy = RETRY
@@ -111,10 +111,10 @@ class Sender:
             return Postpone(_paused_until(work), f"channel {channel.name} is paused")
         # The lane claims by age, but a retry comes back later than what was queued behind it. Asking the store keeps
         # the order.
-        ahead = await self.ahead(work)
-        if ahead:
-            wait_ms = await self.closed_for_ms(channel.rate) + ahead * TURN_MS
-            return Postpone(work.now_ms + wait_ms, f"{ahead} older deliveries to {channel.name} go first")
+        older = await self.older(work)
+        if older:
+            wait_ms = await self.closed_for_ms(channel.rate) + older * TURN_MS
+            return Postpone(work.now_ms + wait_ms, f"{older} older deliveries to {channel.name} go first")
         permit = await self.enter(
             channel.rate, limit=channel.limit, per_seconds=channel.per_seconds, hold_seconds=channel.hold_seconds
         )
@@ -150,50 +150,50 @@ class Sender:
 
     async def _send(self, work: Work, channel: Channel, permit: Permit) -> Outcome:
         """Send while the channel's one place is held. On leaving, say when the next may enter: that keeps the order."""
-        turn = _Turn()
+        result = _SendResult()
         try:
-            return await self._take(turn, work, channel)
+            return await self._take(result, work, channel)
         finally:
-            self.count(channel.name, turn.ended)
-            await self._leave(channel, permit, turn)
+            self.count(channel.name, result.ended)
+            await self._leave(channel, permit, result)
 
-    async def _leave(self, channel: Channel, permit: Permit, turn: _Turn) -> None:
+    async def _leave(self, channel: Channel, permit: Permit, result: _SendResult) -> None:
         """Give the place back. Where the store is away, or the worker stops, it runs out by itself.
 
         Neither may undo what was sent: it would be sent again, and nobody would have counted a doubt.
         """
         try:
-            await self.leave(channel.rate, permit.token, not_before_ms=turn.not_before_ms)
+            await self.leave(channel.rate, permit.token, not_before_ms=result.not_before_ms)
         except (StoreUnavailable, asyncio.CancelledError) as error:
             event("place not given back", level=logging.WARNING, channel=channel.name, error=str(error) or "stopped")
 
-    async def _take(self, turn: _Turn, work: Work, channel: Channel) -> Outcome:
-        """Make the request and note in `turn` how it ended."""
+    async def _take(self, result: _SendResult, work: Work, channel: Channel) -> Outcome:
+        """Make the request and note in `result` how it ended."""
         # Waiting for the place took time. A request that outlives its lease may be made a second time by another
         # worker.
         if self.monotonic() >= work.deadline:
-            turn.ended = "late"
+            result.ended = "late"
             return Postpone(work.now_ms, "the lease was nearly over; nothing was sent")
         try:
             receipt = await channel.notifier.send(self._notice_now(work) or work.body.notice, work.body.id)
         except SlowDown as request:
-            turn.ended, turn.not_before_ms = "slowed", _wait_ms(request)
-            return Postpone(work.now_ms + turn.not_before_ms, str(request))
+            result.ended, result.not_before_ms = "slowed", _wait_ms(request)
+            return Postpone(work.now_ms + result.not_before_ms, str(request))
         except Misconfigured as problem:
-            turn.ended = "refused"
+            result.ended = "refused"
             # Every later notice would fail the same way, and Discord bans senders of many invalid requests.
             await self.pause_channel(channel.name, str(problem))
             return Postpone(_paused_until(work), f"channel {channel.name} was paused: {problem}")
         except (Transient, asyncio.CancelledError) as failure:
             # A worker that is stopped while a request is on its way will never know whether it arrived.
             error = failure if isinstance(failure, Transient) else Ambiguous("the worker stopped while it was sending")
-            turn.ended = "ambiguous" if isinstance(error, Ambiguous) else "failed"
-            turn.not_before_ms = self._backoff_ms(work.attempt)
-            if turn.ended == "ambiguous" and channel.policy == "at-most-once":
+            result.ended = "ambiguous" if isinstance(error, Ambiguous) else "failed"
+            result.not_before_ms = self._backoff_ms(work.attempt)
+            if result.ended == "ambiguous" and channel.policy == "at-most-once":
                 # A dead letter waits for a person, who can look into the channel.
                 raise Permanent(f"ambiguous: {error}", cause="ambiguous") from None
             raise error from None
-        turn.ended, turn.not_before_ms = "sent", receipt.not_before_ms
+        result.ended, result.not_before_ms = "sent", receipt.not_before_ms
         return _sent(work, receipt)
 
     def _backoff_ms(self, attempt: int) -> int:

@@ -50,10 +50,10 @@ class Scripted:
 class Desk:
     """The limiter and the switch, as the engine offers them."""
 
-    def __init__(self, permit: Permit = FREE, paused: bool = False, ahead: int = 0, closed: int = 0) -> None:
+    def __init__(self, permit: Permit = FREE, paused: bool = False, older: int = 0, closed: int = 0) -> None:
         self.permit = permit
         self.paused = paused
-        self.waiting = ahead
+        self.waiting = older
         self.closed = closed
         self.calls: list[tuple] = []
 
@@ -70,7 +70,7 @@ class Desk:
     async def is_paused(self, channel):
         return self.paused
 
-    async def ahead(self, work):
+    async def older(self, work):
         return self.waiting
 
     async def closed_for_ms(self, rate):
@@ -83,7 +83,7 @@ def a_sender(notifier: Scripted, desk: Desk, **channel) -> Sender:
 
 
 def a_sender_to(channels: dict[str, Channel], desk: Desk) -> Sender:
-    return Sender(channels, desk.enter, desk.leave, desk.pause_channel, desk.is_paused, desk.ahead, desk.closed_for_ms)
+    return Sender(channels, desk.enter, desk.leave, desk.pause_channel, desk.is_paused, desk.older, desk.closed_for_ms)
 
 
 def a_work(**changes) -> Work:
@@ -192,7 +192,7 @@ async def test_what_waits_long_for_a_paused_channel_looks_rarely(waited_ms, wait
 
 
 async def test_older_deliveries_go_first():
-    outcome, notifier, desk = await run(Receipt("1", ""), Desk(ahead=3, closed=20_000))
+    outcome, notifier, desk = await run(Receipt("1", ""), Desk(older=3, closed=20_000))
 
     assert outcome == Postpone(NOW + 20_000 + 3 * TURN_MS, "3 older deliveries to eu go first")
     assert (notifier.sent, desk.calls) == ([], [])

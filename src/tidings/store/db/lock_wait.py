@@ -30,7 +30,7 @@ class LockWait:
         self._starts: dict[int, float] = {}
         self._stuck_since: float | None = None
         self._ticked = float("-inf")
-        self._had_turn = False
+        self._had_lock = False
         self._told = float("-inf")
 
     def tick(self, tries: int) -> bool:
@@ -51,11 +51,11 @@ class LockWait:
                 seconds=seconds,
                 held_by=self.holder(),
             )
-        return now - start < (WAIT_SECONDS if self._had_turn else self._patience_seconds)
+        return now - start < (WAIT_SECONDS if self._had_lock else self._patience_seconds)
 
     def got(self) -> None:
         """Note that the lock was ours."""
-        self._had_turn = True
+        self._had_lock = True
         self._stuck_since = None
 
     def stalled(self) -> str | None:

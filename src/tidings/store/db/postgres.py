@@ -164,7 +164,7 @@ class PostgresDatabase:
         self._listener: BoundConnection | None = None
         self._hinted = float("-inf")
         self._compared = float("-inf")
-        self._ahead_ms = 0
+        self._difference_ms = 0
         self._seldom = Seldom()
         self._standstill = Standstill(self._dial)
         self._writers = Pool(lambda: self._ready(self._configure_writer), pool_size, self._drop_idle)
@@ -238,9 +238,9 @@ class PostgresDatabase:
         """Return the server's clock: ours, corrected by a difference that is measured once a minute."""
         ours = time.time_ns() // 1_000_000
         if time.monotonic() - self._compared > COMPARE_SECONDS:
-            self._ahead_ms = read_clock(self) - self._offset_ms - ours
+            self._difference_ms = read_clock(self) - self._offset_ms - ours
             self._compared = time.monotonic()
-        return ours + self._ahead_ms + self._offset_ms
+        return ours + self._difference_ms + self._offset_ms
 
     def move_clock(self, offset_ms: int) -> None:
         """Set how far the clock is moved, for every connection of this process."""

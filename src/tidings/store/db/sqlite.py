@@ -163,7 +163,7 @@ class SqliteDatabase:
         self._clock = clock
         self._synchronous = "FULL" if durability == "power-safe" else "NORMAL"
         self._offset_ms = int(os.environ.get("TIDINGS_CLOCK_OFFSET_MS", "0"))
-        self._turn = threading.RLock()
+        self._write_lock = threading.RLock()
         self._depth = 0
         self._writing = 0
         self._local = threading.local()
@@ -221,7 +221,7 @@ class SqliteDatabase:
     def transaction(self) -> Iterator[Tx]:
         """Open a writing transaction, or join the one this thread is in by a savepoint."""
         # The lock is reentrant: a call inside a transaction joins it by a savepoint.
-        with self._turn, translated(self.path):
+        with self._write_lock, translated(self.path):
             opening, closing, undoing = _BEGIN if self._depth == 0 else _JOIN
             if self._depth:
                 self._refuse_undone()

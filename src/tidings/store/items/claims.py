@@ -56,7 +56,7 @@ class ItemStore:
         self._on_work = on_work
         # Kept by each process for itself: if every worker gives its share, all of them together do.
         self._owed: dict[tuple[str, str], float] = {}
-        self._was_suspects_turn: dict[tuple[str, str], bool] = {}
+        self._began_with_suspects: dict[tuple[str, str], bool] = {}
 
     def claim(
         self,
@@ -87,7 +87,7 @@ class ItemStore:
                 return tx.rows(Lease, "claim_in_order", **values, limit=limit)
             # Every other turn: if suspects always came first, a few poisoned items could hold up the whole lane; if
             # they came last, a busy lane would never reach them.
-            if suspects_alone and self._is_suspects_turn(pipeline, lane) and limit:
+            if suspects_alone and self._begins_with_suspects(pipeline, lane) and limit:
                 suspects = tx.rows(Lease, "claim_suspect", **values, limit=1)
                 if suspects:
                     return suspects
@@ -96,10 +96,10 @@ class ItemStore:
             values["lost_max"] = 0 if suspects_alone else LOST_LEASES_MAX
             return _claim_by_priority(tx, values, limit, share)
 
-    def _is_suspects_turn(self, pipeline: str, lane: str) -> bool:
-        turn = not self._was_suspects_turn.get((pipeline, lane), False)
-        self._was_suspects_turn[pipeline, lane] = turn
-        return turn
+    def _begins_with_suspects(self, pipeline: str, lane: str) -> bool:
+        begins = not self._began_with_suspects.get((pipeline, lane), False)
+        self._began_with_suspects[pipeline, lane] = begins
+        return begins
 
     def _oldest_share(self, pipeline: str, lane: str, limit: int) -> int:
         """Return how many of a claim go to the oldest; what small claims cannot give is owed to the next ones."""
