@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import json
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from threading import Event
 
 import pytest
 from starlette.applications import Starlette
@@ -41,12 +43,14 @@ async def test_the_other_sources_are_asked_when_one_is_busy(
         busy, other = (run["source"] for run in json.loads(first.out))
         database = connect(database_url)
         schedules = ScheduleStore(database)
-        with present(database):
+        with present(database), ThreadPoolExecutor(1) as pool:
             turn = schedules.claim(busy, "another process", 5, force=True)
             assert turn is not None
-            holding = asyncio.create_task(hold(schedules, turn))
+            ended = Event()
+            holding = pool.submit(hold, schedules, turn, ended)
             second = await asyncio.to_thread(tidings, "discover", "feeds", "--json")
-            holding.cancel()
+            ended.set()
+            holding.result()
         database.close()
 
     assert second.code == 1
@@ -54,7 +58,6 @@ async def test_the_other_sources_are_asked_when_one_is_busy(
     assert f"{busy} is being asked by another process since" in second.err
 
 
-async def hold(schedules: ScheduleStore, turn: Turn) -> None:
-    while True:
-        await asyncio.to_thread(schedules.beat, turn, 5)
-        await asyncio.sleep(0.2)
+def hold(schedules: ScheduleStore, turn: Turn, ended: Event) -> None:
+    while not ended.wait(0.2):
+        schedules.beat(turn, 5)
