@@ -21,7 +21,7 @@ from tidings.follow.search.index import SearchIndex
 from tidings.mirroring import opened_mirror
 from tidings.model.changes import Follower
 from tidings.model.clock import Clock, SystemClock
-from tidings.model.contracts import Kit, Ledger
+from tidings.model.contracts import Executor, Kit, Ledger
 from tidings.model.errors import Misconfigured
 from tidings.model.outcome import Outcome
 from tidings.model.pipeline import Pipeline
@@ -44,6 +44,7 @@ from tidings.store.db.database import Database, connect
 from tidings.store.db.executor import StoreExecutor
 from tidings.store.db.hints import Hints
 from tidings.store.db.presence import present
+from tidings.store.db.reader_circuit import ReaderCircuit
 from tidings.store.ledger import StoreLedger
 from tidings.store.store import Store, open_store
 from tidings.store.upkeep.health import DatabaseHealth
@@ -166,6 +167,15 @@ class App:
         index = open_search(self.wiring)
         self._open.callback(index.close)
         return index
+
+    @cached_property
+    def reader_circuit(self) -> Executor:
+        """How the server reads. A SQLite file is not away: there is nothing to ask for."""
+        if self.database.file is not None:
+            return self.executor
+        circuit = ReaderCircuit(self.executor, self.database)
+        self._open.callback(circuit.close)
+        return circuit
 
     def follow_loops(self) -> list[FollowLoop]:
         """Make the loops that derive what follows the shelf."""
@@ -332,7 +342,7 @@ def backend_of(app: App, server: dict[str, Any], *, loopback: bool, is_demo: boo
     """Give the server what it stands on."""
     return Backend(
         pipelines=app.pipelines,
-        executor=app.executor,
+        executor=app.reader_circuit,
         shelf=app.store.shelf,
         search=app.search,
         changes=app.store.changes,

@@ -8,7 +8,8 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
 from tidings.model.contracts import Executor, Shelf
-from tidings.serve.http.replies import Encoded
+from tidings.model.errors import StoreUnavailable
+from tidings.serve.http.replies import Encoded, stale
 
 CHECK_SECONDS = 0.25
 BYTES_MAX = 16 << 20
@@ -93,7 +94,13 @@ class HotAnswers:
     async def get(self, key: Key, pipeline: str, route: str, make: Callable[[], Awaitable[Encoded]]) -> Encoded:
         """Return the kept answer, or make it; one request makes it while the others wait."""
         freshness = self.freshness[pipeline]
-        version = await freshness.current()
+        kept = self._kept.get(key)
+        try:
+            version = await freshness.current()
+        except StoreUnavailable:
+            if kept is None or kept.version != freshness.version:
+                raise
+            return stale(kept.encoded, time.monotonic() - freshness.checked_at)
         kept = self._kept.get(key)
         if kept is not None and kept.version == version:
             self._observe(True)

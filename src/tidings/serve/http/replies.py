@@ -82,6 +82,16 @@ class Encoded:
         return self._gzip
 
 
+def stale(encoded: Encoded, age_seconds: float) -> Encoded:
+    """Return an answer as it was when the store last answered: a list says so in its warnings, each in a header."""
+    document = msgspec.json.decode(encoded.body)
+    body = encoded.body
+    if isinstance(document, dict) and isinstance(document.get("warnings"), list):
+        told = f"the store does not answer; this was current {age_seconds:.0f} s ago"
+        body = msgspec.json.encode(document | {"warnings": [*document["warnings"], told]})
+    return Encoded(body, extra=[(b"age", b"%d" % age_seconds)])
+
+
 def _start(status: int, headers: list[Header]) -> Message:
     return {"type": "http.response.start", "status": status, "headers": headers}
 
