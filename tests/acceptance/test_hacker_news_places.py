@@ -5,7 +5,9 @@ On both databases, whichever item comes first; and parents that are not here are
 
 from __future__ import annotations
 
+import asyncio
 import logging
+import random
 from collections.abc import AsyncIterator
 from itertools import permutations
 from typing import Any
@@ -17,7 +19,9 @@ from tests.support.followed_search import FollowedSearch
 from tests.support.logs import listening
 
 from tidings.model.query_tree import InThread
+from tidings.process.worker import Lane
 from tidings.store.items import settle
+from tidings.store.items.restarts import Awaiting
 from tidings.watch.logs import Seldom
 
 WORLD = {1: a_story(1), 2: a_comment(2, 1, kids=[3]), 3: a_comment(3, 1, text="a quiet remark")}
@@ -152,3 +156,32 @@ async def test_a_thread_is_found_whole_whichever_item_came_first(engine: Engine)
     await engine.work_until_idle()
     assert found(search, "3") == {"3", "2", "4", "5"}
     assert found(search, "1") == {"1"}
+
+
+async def test_workers_at_once_leave_no_card_with_a_wrong_parent(database_url: str) -> None:
+    """Each sees what the other states, in whichever order they commit; half of the comments are claimed by others."""
+    rng = random.Random(4)
+    parents = {number: rng.randrange(1, number) for number in range(2, 301)}
+    kids: dict[int, list[int]] = {}
+    for number in rng.sample(sorted(parents), 150):
+        kids.setdefault(rng.randrange(1, number), []).append(number)
+    items = [a_story(1, kids=kids.get(1, []))]
+    items += [a_comment(number, parent, kids=kids.get(number, [])) for number, parent in parents.items()]
+    rng.shuffle(items)
+    lanes = {"pure": Lane(concurrency=2, batch=7)}
+    wiring: dict[str, Any] = {"endpoints": ["http://127.0.0.1:9"], "lanes": lanes}
+    async with (
+        Engine(database_url, [pipeline()], **wiring) as one,
+        Engine(database_url, [pipeline()], **wiring) as other,
+    ):
+        for start in range(0, 300, 60):
+            upload(one, items[start : start + 60])
+            await asyncio.gather(one.work_until_idle(), other.work_until_idle())
+        await one.sweep()
+        await one.work_until_idle()
+
+        shown = {card["id"]: card.get("parent") for card in one.cards("items")}
+        claimed = {kid: parent for parent, those in kids.items() for kid in those}
+        assert shown == {1: None} | parents | claimed
+        with one.app.database.reading() as tx:
+            assert tx.rows(Awaiting, "misplaced", pipeline="hacker_news", limit=10) == []
