@@ -336,7 +336,7 @@ def test_routes_of_a_disabled_pipeline_rest(folder: Path, monkeypatch: pytest.Mo
     assert work.err.count("route rests") == 1
     assert "pipeline=hacker_news" in work.err
     assert f"route {line}" in status.out.splitlines()
-    assert f"advice  routes: {line}" in doctor.out.splitlines()
+    assert f"advice   routes: {line}" in doctor.out.splitlines()
 
 
 def test_routes_of_a_pipeline_that_the_environment_switches_off_rest(folder: Path) -> None:
@@ -367,7 +367,7 @@ def test_a_variable_alone_turns_no_pipeline_on(
     pipeline = name.partition("__")[0].lower()
     assert list(load().pipelines) == ["hacker_news"]
     line = f"off: TIDINGS_PIPELINES__{name} is set, but [pipelines.{pipeline}] is missing; write it to turn it on"
-    assert f"advice  {pipeline}: {line}" in doctor.out.splitlines()
+    assert f"advice   {pipeline}: {line}" in doctor.out.splitlines()
     assert f"[pipelines.{pipeline}] is missing" in work.err
     assert (doctor.code, work.code) == (0, 0)
     assert SECRET not in doctor.out + doctor.err + work.err
