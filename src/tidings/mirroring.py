@@ -40,7 +40,20 @@ class MirrorSpec:
 def mirror_specs(settings: Settings, pipelines: Sequence[Pipeline]) -> tuple[MirrorSpec, ...]:
     """Return the mirrors; raise Misconfigured where one does not fit the pipelines that are on."""
     declared = {pipeline.name: pipeline for pipeline in pipelines}
+    _check_places(settings.mirrors)
     return tuple(_spec(name, mirror, declared) for name, mirror in settings.mirrors.items())
+
+
+def _check_places(mirrors: Mapping[str, MirrorSettings]) -> None:
+    """Refuse two mirrors in one place: each has one writer, so the second would wait for the first without end."""
+    names: dict[tuple[str, str], str] = {}
+    for name, mirror in mirrors.items():
+        other = names.setdefault((mirror.url.rstrip("/"), mirror.endpoint), name)
+        if other != name:
+            raise Misconfigured(
+                f"mirrors.{name}.url: it is the place of mirrors.{other} already; give each a folder, "
+                "a database number or a ?prefix= of its own"
+            )
 
 
 def _spec(name: str, mirror: MirrorSettings, declared: Mapping[str, Pipeline]) -> MirrorSpec:

@@ -147,6 +147,8 @@ async def test_check_and_repair_from_the_command_line(tmp_path: Path, monkeypatc
         ('url = "redis://host/0"\ncollections = ["nothing"]', "mirrors.edge.collections"),
         ('url = "redis://host/0"\nindex_names = { nothing = "X" }', "mirrors.edge.index_names"),
         ('url = "gopher://host"', "mirrors.edge.url"),
+        ('url = "redis://[::1/0"', "mirrors.edge.url"),
+        ('url = "redis://host/0"\n[mirrors.twin]\nurl = "redis://host/0/"', "the place of mirrors.edge already"),
         ('url = "cloudflare-kv://account/space"', "TIDINGS_MIRRORS__EDGE__SECRET"),
     ],
 )

@@ -28,8 +28,11 @@ class TargetAddress:
 
     @property
     def scheme(self) -> str:
-        """What kind of target it is."""
-        return urlsplit(self.url).scheme
+        """What kind of target it is; empty where the address cannot be read."""
+        try:
+            return urlsplit(self.url).scheme
+        except ValueError:
+            return ""
 
 
 def open_target(address: TargetAddress, web: Web | None = None) -> Target:

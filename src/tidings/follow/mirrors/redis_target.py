@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import secrets
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
@@ -48,7 +49,9 @@ class RedisTarget:
         self._prefix = query.pop("prefix", "")
         if odd := [name for name in query if not name.startswith("ssl_")]:
             raise Misconfigured(f"an address of redis knows prefix and ssl_… behind the question mark, not {odd[0]}")
-        self.place = f"redis {parts.hostname}"
+        if not re.fullmatch(r"/?\d*", parts.path):  # The client would take any other path for database 0.
+            raise Misconfigured("the database of a redis address is a number, as in redis://HOST:PORT/0")
+        self.place = f"redis {parts.hostname or 'localhost'}"
         self._error: type[Exception] = redis.RedisError
         options: dict[str, Any] = {"socket_timeout": CALL_SECONDS, "socket_connect_timeout": CALL_SECONDS}
         if password:
@@ -94,7 +97,9 @@ class RedisTarget:
         pattern = self._name(prefix).translate({ord(sign): f"\\{sign}" for sign in "*?[]\\^"}) + "*"
         async with self._translated():
             found = [key async for key in self._redis.scan_iter(match=pattern, count=_PAGE)]
-        return {key.decode().removeprefix(self._prefix) for key in found}
+        texts = [key.decode(errors="ignore") for key in found]
+        # A key that is no text is none of ours.
+        return {text.removeprefix(self._prefix) for text, key in zip(texts, found, strict=True) if text.encode() == key}
 
     async def tag(self, key: str) -> str | None:
         """Return what `replace` wrote beside the value."""

@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
 import pytest
+from redis.asyncio import Redis
 from tests.support.bucket import Bucket, a_bucket
 
 from tidings.follow.mirrors.addresses import TargetAddress, open_target
@@ -129,8 +130,44 @@ async def test_a_bucket_that_does_not_answer_is_tried_again(bucket: Bucket) -> N
 
 
 @pytest.mark.parametrize(
-    "url", ["gopher://x", "file://host/folder", "file:///", "s3:///x", "redis://host:port/x", "redis://host/0?odd=1"]
+    "url",
+    [
+        "gopher://x",
+        "file://host/folder",
+        "file:///",
+        "s3:///x",
+        "redis://host:port/x",
+        "redis://host/0?odd=1",
+        "redis://host/news",
+        "redis://[::1/0",
+    ],
 )
 def test_odd_addresses_are_refused(url: str) -> None:
     with pytest.raises(Misconfigured):
         open_target(TargetAddress(url))
+
+
+async def test_keys_that_are_no_text_or_hold_no_text_are_left_alone(redis: RedisTarget, redis_server: str) -> None:
+    foreign = Redis.from_url(redis_server)
+    prefix = redis._name("")
+    await foreign.set(prefix.encode() + b"article:\xff\xfe", b"x")
+    await foreign.rpush(f"{prefix}article:list", "x")
+    await redis.put_many({"article:1": b"{}"})
+
+    assert await redis.keys("article:") == {"article:1", "article:list"}
+    assert await redis.get_many(["article:1", "article:list"]) == {"article:1": b"{}"}
+    assert await redis.put_many({"article:list": b"{}"}) == set()
+    assert await redis.get_many(["article:list"]) == {"article:list": b"{}"}
+    await foreign.aclose()
+
+
+async def test_a_wrong_type_under_our_own_names_is_told(redis: RedisTarget, redis_server: str) -> None:
+    foreign = Redis.from_url(redis_server)
+    for name in ("tidings:writer", "tidings:tag:x"):
+        await foreign.rpush(redis._name(name), "x")
+
+    with pytest.raises(Transient, match="WRONGTYPE"):
+        await redis.hold()
+    with pytest.raises(Transient, match="WRONGTYPE"):
+        await redis.tag("x")
+    await foreign.aclose()
