@@ -16,6 +16,7 @@ import pytest
 from tests.acceptance.test_hacker_news import a_comment, a_story, pipeline, upload
 from tests.support.engine import Engine
 from tests.support.followed_search import FollowedSearch
+from tests.support.hacker_news import client_of
 from tests.support.logs import listening
 
 from tidings.model.query_tree import InThread
@@ -185,3 +186,17 @@ async def test_workers_at_once_leave_no_card_with_a_wrong_parent(database_url: s
         assert shown == {1: None} | parents | claimed
         with one.app.database.reading() as tx:
             assert tx.rows(Awaiting, "misplaced", pipeline="hacker_news", limit=10) == []
+
+
+@pytest.mark.parametrize("order", [(1, 2, 3), (2, 1, 3), (3, 2, 1)])
+async def test_replies_are_counted_that_the_source_does_not_name(engine: Engine, order: tuple[int, ...]) -> None:
+    world = {1: a_story(1, kids=[2]), 2: a_comment(2, 1), 3: a_comment(3, 1)}
+    for number in order:
+        upload(engine, [world[number]], way="POST")
+        await engine.work_until_idle()
+        await engine.follow()
+
+    client = client_of(engine)
+    for query, keys in {"replies:2": ["1"], "replies:1": [], "replies:0": ["2", "3"]}.items():
+        answer = await client.get("/api/v1/search", q=query)
+        assert sorted(hit["id"] for hit in answer.json["hits"]) == keys, query

@@ -26,8 +26,10 @@ class Served:
     With `works` the loops go on in the background, so that buttons have consequences.
     """
 
-    def __init__(self, folder: Path, *, is_demo: bool = True, works: bool = False) -> None:
-        self._database_url = f"sqlite:///{folder / 'served.db'}"
+    def __init__(
+        self, folder: Path, *, is_demo: bool = True, works: bool = False, database_url: str | None = None
+    ) -> None:
+        self._database_url = database_url or f"sqlite:///{folder / 'served.db'}"
         self._is_demo = is_demo
         self._works = works
         self._ready = threading.Event()

@@ -100,6 +100,14 @@ class Copies(Protocol):
         """Return the accepted items right below items."""
         ...
 
+    def reply_counts(self, pipeline: str, relation: str, refs: Sequence[str]) -> Mapping[str, int]:
+        """Return how many stand right below items, as in threads; those without any are absent."""
+        ...
+
+    def unnamed_parents(self, pipeline: str, relation: str, refs: Sequence[str]) -> Sequence[int]:
+        """Return the accepted items right above some that do not name these themselves."""
+        ...
+
     def ancestors(self, pipeline: str, relation: str, refs: Sequence[str]) -> Mapping[str, Sequence[str]]:
         """Return everything above items in their threads, by ref."""
         ...

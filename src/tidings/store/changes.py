@@ -50,6 +50,13 @@ class ParentLink(NamedTuple):
     parent: str | None
 
 
+class ReplyCount(NamedTuple):
+    """How many stand right below an item."""
+
+    ref: str
+    replies: int
+
+
 class ChangeStore:
     """Reads the stream."""
 
@@ -87,6 +94,21 @@ class ChangeStore:
             found = tx.returning(NamedItem, "accepted_items", named, pipeline=pipeline) if named else []
         ids = {ref(each.kind, each.key): each.id for each in found}
         return [AcceptedChild(ids[link.child], link.child, link.parent or "") for link in links if link.child in ids]
+
+    def reply_counts(self, pipeline: str, relation: str, refs: Sequence[str]) -> Mapping[str, int]:
+        """Return how many stand right below items, as in threads; those without any are absent."""
+        with self._database.reading() as tx:
+            rows = [(name,) for name in refs]
+            return dict(tx.returning(ReplyCount, "reply_counts", rows, pipeline=pipeline, relation=relation))
+
+    def unnamed_parents(self, pipeline: str, relation: str, refs: Sequence[str]) -> Sequence[int]:
+        """Return the accepted items right above some that do not name these themselves."""
+        with self._database.reading() as tx:
+            rows = [(name,) for name in refs]
+            links = tx.returning(ParentLink, "unnamed_children", rows, pipeline=pipeline, relation=relation)
+            named = [split_ref(name) for name in dict.fromkeys(link.parent for link in links) if name]
+            found = tx.returning(NamedItem, "accepted_items", named, pipeline=pipeline) if named else []
+        return [each.id for each in found]
 
     def ancestors(self, pipeline: str, relation: str, refs: Sequence[str]) -> Mapping[str, Sequence[str]]:
         """Return everything above items in their threads, by ref."""

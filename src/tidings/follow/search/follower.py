@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping, Sequence
+from typing import NamedTuple
 
 import msgspec
 
@@ -20,6 +21,17 @@ from tidings.watch.logs import event
 
 MOVED_MAX = 20_000
 """So many items are indexed again because what stands above them changed."""
+
+
+REPLIES = "replies"
+"""An attribute of threaded documents. A source may leave replies out; the links know those that say so themselves."""
+
+
+class Neighbors(NamedTuple):
+    """What stands above items in their threads, and how many right below, by ref."""
+
+    above: Mapping[str, Sequence[str]]
+    replies: Mapping[str, int]
 
 
 class SearchFollower:
@@ -51,14 +63,23 @@ class SearchFollower:
         copies = await self._executor.read(self._copies.accepted, shown)
         relations = {each.kind: each.relation for each in self._pipelines[pipeline].collections if each.relation}
         above: dict[str, Sequence[str]] = {}
+        counts: dict[str, int] = {}
         for relation in dict.fromkeys(relations.values()):
             refs = [ref(copy.kind, copy.key) for copy in copies.values() if relations.get(copy.kind) == relation]
             above.update(await self._executor.read(self._copies.ancestors, pipeline, relation, refs))
             moved = await self._below_moved(pipeline, relation, copies, above)
-            copies = {**copies, **await self._executor.read(self._copies.accepted, [child.id for child in moved])}
-            names = [child.ref for child in moved]
+            again = [*(child.id for child in moved), *await self._answered(pipeline, relation, refs)]
+            more = await self._executor.read(self._copies.accepted, [item for item in again if item not in copies])
+            copies = {**copies, **more}
+            names = [ref(copy.kind, copy.key) for copy in more.values()]
             above.update(await self._executor.read(self._copies.ancestors, pipeline, relation, names))
-        await asyncio.to_thread(self._apply, pipeline, items, copies, above, position)
+            counts.update(await self._executor.read(self._copies.reply_counts, pipeline, relation, [*refs, *names]))
+        await asyncio.to_thread(self._apply, pipeline, items, copies, Neighbors(above, counts), position)
+
+    async def _answered(self, pipeline: str, relation: str, refs: Sequence[str]) -> list[int]:
+        """Return what stands in the index above new items without naming them: its number of replies has changed."""
+        parents = await self._executor.read(self._copies.unnamed_parents, pipeline, relation, refs) if refs else ()
+        return list(await asyncio.to_thread(self._index.threads, pipeline, parents))
 
     async def _below_moved(
         self, pipeline: str, relation: str, copies: Mapping[int, AcceptedCopy], above: Mapping[str, Sequence[str]]
@@ -93,10 +114,10 @@ class SearchFollower:
         pipeline: str,
         items: Sequence[int],
         copies: Mapping[int, AcceptedCopy],
-        above: Mapping[str, Sequence[str]],
+        around: Neighbors,
         position: str,
     ) -> None:
-        entries = [entry for copy in copies.values() if (entry := self._entry(pipeline, copy, above)) is not None]
+        entries = [entry for copy in copies.values() if (entry := self._entry(pipeline, copy, around)) is not None]
         # Whatever changed and has no document now leaves the index: withdrawn, unreadable, or changed again since. Its
         # next change is still to come.
         try:
@@ -113,7 +134,7 @@ class SearchFollower:
         indexed = {entry.item for entry in entries}
         self._index.apply(pipeline, entries, [item for item in items if item not in indexed], position)
 
-    def _entry(self, pipeline: str, copy: AcceptedCopy, above: Mapping[str, Sequence[str]]) -> SearchEntry | None:
+    def _entry(self, pipeline: str, copy: AcceptedCopy, around: Neighbors) -> SearchEntry | None:
         try:
             found = self._pipelines[pipeline].searchable(copy.kind, copy.key, bytes(copy.body))
             if found is not None:
@@ -124,8 +145,10 @@ class SearchFollower:
             return None
         if found is None:
             return None
-        thread = [copy.key, *(split_ref(name)[1] for name in above.get(ref(copy.kind, copy.key), ()))]
-        return SearchEntry(copy.id, pipeline, copy.kind, copy.key, found[0], _in_our_calendar(found[1]), thread)
+        name = ref(copy.kind, copy.key)
+        thread = [copy.key, *(split_ref(each)[1] for each in around.above.get(name, ()))]
+        document = _counted(_in_our_calendar(found[1]), around.replies.get(name, 0))
+        return SearchEntry(copy.id, pipeline, copy.kind, copy.key, found[0], document, thread)
 
     async def start_over(self, pipeline: str) -> None:
         """Forget what the index knows of a pipeline."""
@@ -137,6 +160,14 @@ def _in_our_calendar(document: Document) -> Document:
     if YEAR_1_MS <= document.time_ms <= YEAR_9999_MS:
         return document
     return msgspec.structs.replace(document, time_ms=max(YEAR_1_MS, min(YEAR_9999_MS, document.time_ms)))
+
+
+def _counted(document: Document, replies: int) -> Document:
+    """Return a document with as many replies as its thread has."""
+    told = document.attributes.get(REPLIES)
+    if not isinstance(told, int) or told >= replies:
+        return document
+    return msgspec.structs.replace(document, attributes={**document.attributes, REPLIES: replies})
 
 
 def _is_writable(entry: SearchEntry) -> bool:

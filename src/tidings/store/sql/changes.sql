@@ -61,3 +61,23 @@ WHERE links.pipeline = :pipeline AND links.parent = given.ref AND links.relation
 SELECT items.id, items.kind, items.key FROM given CROSS JOIN items
 WHERE items.pipeline = :pipeline AND items.kind = given.kind AND items.key = given.key
     AND items.accepted_revision IS NOT NULL;
+
+-- name: reply_counts
+-- How many stand right below each, as in threads.
+-- rows: ref text
+SELECT given.ref, COUNT(*) AS replies FROM given CROSS JOIN links l
+WHERE l.pipeline = :pipeline AND l.parent = given.ref AND l.relation = :relation
+    AND NOT EXISTS (
+        SELECT 1 FROM links b
+        WHERE b.pipeline = l.pipeline AND b.relation = l.relation AND b.child = l.child
+            AND (b.said_by < l.said_by OR (b.said_by = l.said_by AND b.parent < l.parent)))
+GROUP BY given.ref;
+
+-- name: unnamed_children
+-- Those of some items that name a parent which does not name them.
+-- rows: ref text
+SELECT l.child, l.parent FROM given CROSS JOIN links l
+WHERE l.pipeline = :pipeline AND l.child = given.ref AND l.relation = :relation AND l.parent <> '' AND l.said_by <> 0
+    AND NOT EXISTS (
+        SELECT 1 FROM links b
+        WHERE b.pipeline = l.pipeline AND b.child = l.child AND b.relation = l.relation AND b.said_by = 0);
