@@ -12,6 +12,8 @@ import msgspec
 WORDS = 20_000
 FIRST_ID = 10_000_000
 FIRST_TIME = 1_450_000_000
+REPLIES_WITHIN = 50
+"""A reply comes at most so many items after what it replies to."""
 
 
 class Item(msgspec.Struct, omit_defaults=True, rename=None):
@@ -32,10 +34,9 @@ def items(count: int, seed: int = 7) -> Iterator[Item]:
     """Yield items by growing id: one in eight a story, the rest comments below one of the latest."""
     rng = random.Random(seed)
     words, weights = _vocabulary(rng)
-    latest: list[Item] = []
-    for number in range(count):
+    for number, (parent, kids) in enumerate(_families(count, seed)):
         item = Item(FIRST_ID + number, "comment", f"user{rng.randrange(5_000)}", FIRST_TIME + number * 7)
-        if number % 8 == 0:
+        if parent is None:
             item.type = "story"
             item.title = " ".join(rng.choices(words, cum_weights=weights, k=rng.randint(4, 11))).capitalize()
             item.score, item.descendants = int(rng.paretovariate(1.1)), rng.randrange(40)
@@ -44,13 +45,23 @@ def items(count: int, seed: int = 7) -> Iterator[Item]:
             else:
                 item.text = _text(rng, words, weights)
         else:
-            item.parent = rng.choice(latest).id
+            item.parent = FIRST_ID + parent
             item.text = _text(rng, words, weights)
-        # Kids come later than the item that names them; half of the items name a few.
-        if rng.random() < 0.35:
-            item.kids = sorted({item.id + rng.randint(1, 4_000) for _ in range(rng.randint(1, 4))})
-        latest = [*latest[-49:], item]
+        item.kids = [FIRST_ID + kid for kid in kids] or None
         yield item
+
+
+def _families(count: int, seed: int) -> Iterator[tuple[int | None, list[int]]]:
+    """Draw what each item replies to, and its replies: as in the real ones, a parent names just those it got."""
+    rng = random.Random(seed)
+    parents: dict[int, int] = {}
+    kids: dict[int, list[int]] = {}
+    for ahead in range(count + REPLIES_WITHIN):
+        if ahead < count and ahead % 8:
+            parents[ahead] = ahead - rng.randint(1, min(REPLIES_WITHIN, ahead))
+            kids.setdefault(parents[ahead], []).append(ahead)
+        if (number := ahead - REPLIES_WITHIN) >= 0:
+            yield parents.pop(number, None), kids.pop(number, [])
 
 
 def write(path: Path, count: int, seed: int = 7) -> Path:
