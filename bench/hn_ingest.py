@@ -127,7 +127,12 @@ def measured(lines: Path, url: str, workers: int = 1) -> dict[str, float]:
 def _is_done(store: Any) -> bool:
     """Ask as little as possible: counting what waits would be work of its own."""
     with store.database.reading() as tx:
-        rows = own_sql(tx, "SELECT 1 FROM checkpoints WHERE checkpoint = (SELECT max(id) FROM intake)")
+        rows = own_sql(
+            tx,
+            "SELECT 1 FROM checkpoints WHERE checkpoint = (SELECT max(id) FROM intake) "
+            "AND NOT EXISTS (SELECT 1 FROM links WHERE relation = 'misplaced') "
+            "AND NOT EXISTS (SELECT 1 FROM items WHERE lease_until IS NOT NULL)",
+        )
     return bool(rows) and store.items.next_due_ms(["hacker_news"], ["pure"]) is None
 
 

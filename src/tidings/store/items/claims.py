@@ -18,6 +18,8 @@ from tidings.store.links import ParentRow
 
 # Newest first alone would never reach old items while a backlog lasts.
 OLDEST_SHARE = 0.2
+PLACE_BATCH = 500
+"""How many items whose card names a wrong parent begin again in one transaction."""
 LeaseName = tuple[int, int]
 """An item's id and the token of the lease on it."""
 
@@ -143,13 +145,13 @@ class ItemStore:
     def settle(self, settlements: Sequence[Settlement]) -> Settled:
         """Close a batch: the guarded statement first, effects only for the ids it returned."""
         settled = settle(self._database, self._pipelines, settlements)
-        if settled.misplaced:
-            # In a transaction of its own: items must not be locked behind the lock of a card. If we are killed before
-            # it, the next sweep begins them again.
+        # In transactions of their own: items must not be locked behind the lock of a card. If we are killed before,
+        # the next sweep begins them again.
+        for _ in range(0, settled.misplaced, PLACE_BATCH):
             self.place_again()
         return settled
 
-    def place_again(self, limit: int = 500) -> int:
+    def place_again(self, limit: int = PLACE_BATCH) -> int:
         """Begin items again whose card names a wrong parent."""
         placed = place_again(self._database, self._pipelines, limit)
         if placed:
