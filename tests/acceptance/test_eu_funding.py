@@ -132,7 +132,7 @@ async def test_a_summary_that_fails_three_times_is_a_dead_letter_that_revives(da
         await world.crawl()
         await world.settle_down(hours=24)
         (group,) = world.opened.store.item_views.dead_letters()
-        assert (group.cause, group.count) == ("the portal's details of LIFE-2026-00001 answered 502; it may recover", 1)
+        assert (group.cause, group.count) == ("the portal's details of … answered 502; it may recover", 1)
         assert len([r for r in portal.faults.requests if r[1].startswith(DETAILS)]) == 3
 
         assert world.opened.store.operations.revive(actor="test") == 1

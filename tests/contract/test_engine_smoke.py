@@ -52,6 +52,6 @@ async def test_fates_come_true(database_url: str) -> None:
             "fine": ("shown", "done"),
         }
         causes = {g.sample_key: g.cause for g in engine.store.item_views.dead_letters()}
-        assert causes["refuse"] == "is_wanted: fate is 'refuse'"
+        assert causes["refuse"] == "is_wanted: fate is '…'"
         assert causes["break"] == "ZeroDivisionError: a surprise"
         assert engine.store.operations.revive(actor="test") == 4

@@ -337,3 +337,17 @@ async def test_a_stop_in_the_middle_of_a_run_gives_the_turn_back_and_keeps_what_
         assert engine.store.intake.cursor(SOURCE) == (2, None, False)
         assert engine.store.intake.unmerged("example") == 2
         assert next_in_seconds(engine) <= 0
+
+
+async def test_a_failed_look_is_a_warning_that_is_not_repeated(
+    database_url: str, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tidings.watch.logs.log.propagate", True)
+    source = ThingSource(error=Transient("the source is on fire"))
+    with caplog.at_level("INFO", logger="tidings"):
+        async with Engine(database_url, [example.pipeline(source)]) as engine:
+            for _ in range(3):
+                await engine.discover()
+    told = [record for record in caplog.records if "on fire" in record.getMessage()]
+    assert [record.levelname for record in told] == ["WARNING"]
+    assert told[0].getMessage() == "looking at example.things failed: the source is on fire"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterable
 from typing import Annotated
 
@@ -34,7 +35,7 @@ def dead_letters(context: typer.Context, config: ConfigOption = None, as_json: J
 @dead.command("list", cls=Command)
 def list_dead(config: ConfigOption = None, as_json: JsonOption = False) -> None:
     """List dead letters grouped by cause."""
-    with opened_store(config) as (store, _):
+    with opened_store(config, reads=True) as (store, _):
         groups = store.item_views.dead_letters()
     if as_json:
         show_json(groups)
@@ -78,11 +79,15 @@ def purge(
     pipeline: PipelineOption = None,
     cause: CauseOption = None,
     everything: AllOption = False,
+    yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
     as_json: JsonOption = False,
 ) -> None:
     """Forget dead letters for good. Tombstones keep the same content from coming back; corrected items are let in."""
     _refuse_nothing(item, pipeline, cause, everything, "purge")
     with opened_store(config) as (store, pipelines):
+        meant = sum(group.count for group in store.item_views.dead_letters() if _is_meant(group, pipeline, cause))
+        if not yes and (item is not None or meant):
+            _ask_first(f"item {item}" if item is not None else f"{meant} dead letters")
         count = store.retention.purge(item=item, pipeline=pipeline, cause=cause)
         left = sum(group.count for group in store.item_views.dead_letters() if _is_meant(group, pipeline, cause))
     _refuse_unknown(count, pipeline, pipelines)
@@ -94,6 +99,14 @@ def purge(
     say(f"{count} purged")
     if item is None and left:
         say(f"{left} left: readers see an earlier copy of each; `tidings dead purge ITEM` takes one away with it")
+
+
+def _ask_first(what: str) -> None:
+    """Go on only if a person says so; nobody can be asked where there is no terminal."""
+    if not sys.stdin.isatty():
+        fail(f"{what} would be forgotten for good; add --yes")
+    if not typer.confirm(f"Forget {what} for good?", err=True):
+        fail("nothing was forgotten", 1)
 
 
 def _is_meant(group: DeadGroup, pipeline: str | None, cause: str | None) -> bool:

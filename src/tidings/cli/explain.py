@@ -5,24 +5,24 @@ from __future__ import annotations
 import re
 from typing import Annotated
 
-from tidings.cli.options import ConfigOption, JsonOption, KeyArgument, KindArgument, PipelineArgument
+from tidings.cli.options import ConfigOption, JsonOption, KeyArgument, KindArgument, PipelineOrNumberArgument
 from tidings.cli.output import moment, say, show_json
-from tidings.cli.store import found_item, opened_store
+from tidings.cli.store import named_item, opened_store
 from tidings.model.views import ItemView
 
 _EXACT = re.compile(r"(\d{4}-\d\d-\d\d)T(\d\d:\d\d:\d\d)(?:\.\d+)?Z")
 
 
 def explain(
-    pipeline: Annotated[str, PipelineArgument],
-    kind: Annotated[str, KindArgument],
-    key: Annotated[str, KeyArgument],
+    pipeline: Annotated[str, PipelineOrNumberArgument],
+    kind: Annotated[str | None, KindArgument] = None,
+    key: Annotated[str | None, KeyArgument] = None,
     config: ConfigOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Show an item's life line. Every step, attempt, error, cost and delivery, and what it waits for."""
-    with opened_store(config) as (store, _):
-        view = found_item(store, pipeline, kind, key)
+    with opened_store(config, reads=True) as (store, _):
+        view = named_item(store, [pipeline, kind, key])
     if as_json:
         show_json(view)
         return

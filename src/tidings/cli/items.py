@@ -27,7 +27,7 @@ def items(
     as_json: JsonOption = False,
 ) -> None:
     """List items, newest first."""
-    with opened_store(config) as (store, pipelines):
+    with opened_store(config, reads=True) as (store, pipelines):
         rows = store.item_views.items(pipeline=pipeline, kind=kind, state=state, standing=standing, limit=limit)
     if not rows and (doubts := unknown_item_values(pipelines, pipeline, kind, state)):
         fail("; ".join(doubts))

@@ -27,6 +27,9 @@ MetricsPortOption = Annotated[
     ),
 ]
 PipelineArgument = typer.Argument(metavar="PIPELINE", help="The pipeline's name, such as hacker_news.")
+PipelineOrNumberArgument = typer.Argument(
+    metavar="PIPELINE|ITEM", help="The pipeline's name, or alone the item's number, as `tidings items` shows it."
+)
 KindArgument = typer.Argument(metavar="KIND", help="The kind of item, such as item or article.")
 KeyArgument = typer.Argument(metavar="KEY", help="The item's key, as `tidings items` shows it.")
 BackupArgument = typer.Argument(metavar="FILE", help="A backup made by tidings backup.")

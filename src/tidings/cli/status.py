@@ -12,7 +12,7 @@ from tidings.wiring import why_resting
 
 def status(config: ConfigOption = None, as_json: JsonOption = False) -> None:
     """Show every pipeline at a glance. States, queues, dead letters, sources, budgets, alerts."""
-    with opened_store(config) as (store, _):
+    with opened_store(config, reads=True) as (store, _):
         view = store.status_views.status()
     if as_json:
         show_json(view)

@@ -5,9 +5,11 @@ from __future__ import annotations
 import asyncio
 import getpass
 import logging
-from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, closing, contextmanager
+from dataclasses import replace
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 from tidings.app import follow_loop, open_search, pipelines_of, send_nothing, store_of
 from tidings.cli.options import wiring_of
@@ -26,11 +28,16 @@ from tidings.wiring import Wiring
 
 
 @contextmanager
-def opened_store(config: Path | None) -> Iterator[tuple[Store, dict[str, Pipeline]]]:
-    """Open the store for one command, without starting anything."""
+def opened_store(config: Path | None, *, reads: bool = False) -> Iterator[tuple[Store, dict[str, Pipeline]]]:
+    """Open the store for one command, without starting anything; one that only reads makes no database."""
     wiring = wiring_of(config)
     pipelines = pipelines_of(wiring, send_nothing)
-    with _connected(wiring) as database:
+    with ExitStack() as opened:
+        if reads and is_missing(wiring):
+            # Whatever is asked of an empty folder gets the answer of an empty database.
+            folder = opened.enter_context(TemporaryDirectory(prefix="tidings-"))
+            wiring = replace(wiring, database_url=f"sqlite:///{folder}/tidings.db")
+        database = opened.enter_context(_connected(wiring))
         bring_up_to_date(database)
         yield store_of(wiring, database, pipelines), pipelines
 
@@ -38,7 +45,10 @@ def opened_store(config: Path | None) -> Iterator[tuple[Store, dict[str, Pipelin
 @contextmanager
 def opened_search(config: Path | None) -> Iterator[tuple[SearchIndex, Store, dict[str, Pipeline]]]:
     """Open the search for one command: what a running process keeps up to date, or else caught up here."""
-    with opened_store(config) as (store, pipelines), closing(open_search(wiring_of(config))) as index:
+    wiring = wiring_of(config)
+    if is_missing(wiring):
+        wiring = replace(wiring, index_dir=None)
+    with opened_store(config, reads=True) as (store, pipelines), closing(open_search(wiring)) as index:
         asyncio.run(_catch_up(index, store, pipelines))
         yield index, store, pipelines
 
@@ -74,6 +84,25 @@ def tell_waits() -> None:
     """Let a command that has to wait for the database say so on stderr."""
     if not logs.log.handlers:
         logs.set_up("human", logging.WARNING)
+
+
+def is_missing(wiring: Wiring) -> bool:
+    """Tell whether the database is a file that does not exist."""
+    file = wiring.database_url.removeprefix("sqlite:///")
+    return file != wiring.database_url and not Path(file).exists()
+
+
+def named_item(store: Store, name: Sequence[str | None]) -> ItemView:
+    """Return the item that a command names by pipeline, kind and key or by its number, or end."""
+    parts = [part for part in name if part is not None]
+    if len(parts) == 1 and parts[0].isdigit():
+        view = store.item_views.item(int(parts[0]))
+        if view is None:
+            fail(f"there is no item {parts[0]}; `tidings items` lists what there is", 1)
+        return view
+    if len(parts) != 3:
+        fail("name the item: PIPELINE KIND KEY, or its number as `tidings items` shows it")
+    return found_item(store, *parts)
 
 
 def found_item(store: Store, pipeline: str, kind: str, key: str) -> ItemView:

@@ -36,6 +36,8 @@ SIGNAL_WAIT_SECONDS_MAX = 30.0
 DAY_LIMIT_SECONDS = 1800.0
 """A source that asks us to wait for longer has given us what a day, or a window of hours, holds."""
 STOPPED = "stopped"
+TROUBLE_SECONDS = 600.0
+"""How long the same trouble of a source is only counted."""
 
 OnPage = Callable[[Page], None]
 """Told of every page once it is kept."""
@@ -151,6 +153,7 @@ class Poller:
         self._poll_seconds = poll_seconds
         self._sources = {s.name: (p, s) for p in pipelines.values() for s in p.sources}
         self._seldom = Seldom()
+        self._troubles = Seldom(TROUBLE_SECONDS)
 
     async def run(self, stop: asyncio.Event) -> None:
         """Ask sources as they become due until `stop` is set."""
@@ -396,6 +399,19 @@ class Poller:
 
     async def _close(self, source: Source, turn: SourceTurn, view: RunView, next_in_seconds: float) -> None:
         await self._executor.write(self._schedules.close, turn, view, next_in_seconds=next_in_seconds)
+        if view.error is not None:
+            # One line tells of a trouble; the same one is counted for a while, not repeated at every look.
+            self._troubles.event(
+                f"looking at {source.name} failed: {view.error}",
+                source=source.name,
+                ended=view.ended,
+                failures=turn.failures + 1,
+                found=view.found,
+                new=view.new,
+                credits=view.credits,
+                next_in_seconds=round(next_in_seconds, 1),
+            )
+            return
         event(
             "discovered",
             source=source.name,
@@ -407,7 +423,7 @@ class Poller:
             trimmed=view.trimmed,
             pages=view.pages,
             credits=view.credits,
-            error=view.error,
+            ended=None if view.ended == "complete" else view.ended,
             next_in_seconds=round(next_in_seconds, 1),
         )
 

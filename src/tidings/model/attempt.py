@@ -10,6 +10,7 @@ in the log before they are items, and an operator who names a transition. Whatev
 from __future__ import annotations
 
 import random
+import re
 import traceback
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -29,6 +30,13 @@ from tidings.model.workflow import STEPS_MAX, Transition, Work, Workflow, name_o
 
 MISCONFIGURED_PARK_SECONDS = 900.0
 CAUSE_CHARS_MAX = 160
+LINE_CHARS_MAX = 2_000
+_PARTICULARS = (
+    (re.compile(r"(https?://[^\s/?#'\"]+)[^\s'\",;)]*"), r"\1/…"),
+    (re.compile(r"'[^']{0,500}'|\"[^\"]{0,500}\"|`[^`]{0,500}`"), "'…'"),
+    (re.compile(r"\b[\w.-]*(?:\d{4}|[0-9a-f]{12})[\w.-]*\b"), "…"),
+)
+"""Addresses but for their host, quoted values, ids and long numbers. Short ones tell the sort: a status, a limit."""
 NOTE_CHARS_MAX = 300
 STACK_CHARS_MAX = 4_000
 Bodies = Mapping[str, bytes]
@@ -427,8 +435,11 @@ def _attempts_given_back(attempt: Attempt) -> int:
 
 
 def _cause(reason: str) -> str:
-    """Cut a reason to what dead letters are grouped by."""
-    return reason.split("\n", 1)[0][:CAUSE_CHARS_MAX]
+    """Cut a reason to the sort of trouble, which dead letters are grouped by: what is particular to an item goes."""
+    line = reason.split("\n", 1)[0][:LINE_CHARS_MAX]
+    for pattern, sort in _PARTICULARS:
+        line = pattern.sub(sort, line)
+    return line[:CAUSE_CHARS_MAX]
 
 
 def _holds(transition: Transition, work: Work) -> bool:

@@ -43,15 +43,15 @@ def redact(text: str) -> str:
 
 
 class HumanFormatter(logging.Formatter):
-    """`12:00:01 merged pipeline=hacker_news born=12`; what did not happen is not told."""
+    """`12:00:01 info merged pipeline=hacker_news born=12`; what did not happen is not told."""
 
     def format(self, record: logging.LogRecord) -> str:
         """Write one line."""
         fields = getattr(record, "fields", {})
         moment = datetime.fromtimestamp(record.created, UTC).strftime("%H:%M:%S")
-        level = "" if record.levelno <= logging.INFO else f"{record.levelname.lower()}: "
+        level = record.levelname.lower()
         parts = " ".join(f"{name}={_short(value)}" for name, value in fields.items() if value not in (None, 0))
-        return redact(f"{moment} {level}{record.getMessage()} {parts}".rstrip())
+        return redact(f"{moment} {level} {record.getMessage()} {parts}".rstrip())
 
 
 class JsonFormatter(logging.Formatter):

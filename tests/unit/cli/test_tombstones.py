@@ -18,7 +18,7 @@ def purged(home: Path) -> Path:
     (home / "tidings.toml").write_text('[pipelines.hacker_news]\nbase_url = "http://127.0.0.1:1/v0"\nmax_retries = 1\n')
     tidings("upload", "hacker_news", "-", given=BAD)
     assert tidings("work", "--until-idle").code == 0
-    assert tidings("dead", "purge", "--all").out == "1 purged\n"
+    assert tidings("dead", "purge", "--all", "--yes").out == "1 purged\n"
     return home
 
 

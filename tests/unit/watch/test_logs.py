@@ -34,7 +34,7 @@ def test_an_event_is_one_line_for_people(written: list[logging.LogRecord]) -> No
 
     line = HumanFormatter().format(written[0])
 
-    assert line.endswith("merged pipeline=hacker_news born=3")
+    assert line.endswith(" info merged pipeline=hacker_news born=3")
 
 
 def test_an_event_is_one_json_object_for_programs(written: list[logging.LogRecord]) -> None:

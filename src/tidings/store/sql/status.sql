@@ -11,7 +11,7 @@ SELECT tidings_now() - min(due_at) AS age_ms FROM items
 WHERE pipeline = :pipeline AND due_at IS NOT NULL AND lease_until IS NULL AND due_at <= tidings_now();
 
 -- name: dead_letters
--- Dead letters by cause, each group with its oldest item.
+-- Dead letters by cause, the largest group first, each with its oldest item.
 SELECT pipeline, kind, state, groups.cause, groups.count, groups.first_at, groups.last_at, items.id AS sample_id,
     items.key AS sample_key
 FROM (
@@ -19,7 +19,7 @@ FROM (
         max(changed_at) AS last_at, min(id) AS sample
     FROM items WHERE standing = 'dead' GROUP BY pipeline, kind, state, coalesce(cause, 'unknown')
 ) AS groups JOIN items ON items.id = groups.sample
-ORDER BY groups.last_at DESC;
+ORDER BY groups.count DESC, groups.last_at DESC;
 
 -- part: listed
 SELECT items.id, pipeline, kind, key, state, standing, attempts, due_at, lease_until, last_error, cause, items.revision,
