@@ -205,7 +205,7 @@ async def test_one_article_from_both_providers_to_one_published_card(database_ur
         runs = await town.engine.discover()
         assert [run.error for run in runs] == [None, None, None]
         assert run_of(runs, "newsdata").new == 1
-        assert run_of(runs, "apitube").changed == 1
+        assert (run_of(runs, "apitube").changed, run_of(runs, "apitube").unchanged) == (0, 1)
         await town.engine.work_until_idle()
 
         story = town.world.stories["life"]
@@ -223,7 +223,7 @@ async def test_one_article_from_both_providers_to_one_published_card(database_ur
 
         view = town.engine.item("article", key)
         steps = [step.transition for row in view.life for step in row.steps]
-        assert steps[-4:] == ["fetch", "summarize", "skip_judging", "publish"]
+        assert steps[-4:] == ["fetch", "summarize", "judge", "publish"]
         assert view.life[0].kind == "born"
         assert [hit.key for hit in town.engine.search("harbour")] == [key]
 
@@ -231,21 +231,20 @@ async def test_one_article_from_both_providers_to_one_published_card(database_ur
         assert sum(run.new + run.changed for run in again) == 0
 
 
-async def test_a_provider_that_comes_later_joins_without_a_second_fetch(database_url: str):
+async def test_a_provider_that_comes_after_the_publication_changes_nothing(database_url: str):
     async with town_of(database_url) as town:
         town.publish("join", providers=["newsdata"], provider_sentiment="positive")
         await town.engine.discover()
         await town.engine.work_until_idle()
         assert set(town.card("join")["providers"]) == {"newsdata"}
-        ours = town.card("join")["sentiment_by"]
+        before = town.card("join")
 
         town.world.change("join", providers=["newsdata", "apitube"])
         await town.engine.discover()
         await town.engine.work_until_idle()
 
-        card = town.card("join")
-        assert set(card["providers"]) == {"newsdata", "apitube"}
-        assert (ours, card["sentiment_by"]) == ("local", "apitube")
+        assert town.card("join") == before
+        assert before["sentiment_by"] == "local"
         assert town.world.page_requests["join"] == 1
         for _ in range(3):
             assert sum(run.changed for run in await town.engine.discover()) == 0
@@ -463,26 +462,45 @@ async def test_an_ai_that_is_down_costs_no_page_and_no_article(database_url: str
 
 
 @pytest.mark.parametrize("fault", ["gone", "hangs", "huge", "empty"])
-async def test_a_page_that_cannot_be_read_is_parked_visibly_and_tried_again(database_url: str, fault: str):
+async def test_a_page_that_cannot_be_read_is_told_by_its_words_and_tried_again(database_url: str, fault: str):
     async with town_of(database_url, feeds=[], apitube_key=None) as town:
         town.publish("bad", fault=fault)
         town.publish("good")
         await town.engine.discover()
-        await town.until_parked("bad")
-        await town.engine.work_until_idle()
-        row = town.row("bad")
-        assert (row.state, row.standing) == ("found", "parked")
-        assert row.last_error
-        assert town.world.page_requests["bad"] == (1 if fault in ("gone", "huge") else 5)
-        assert town.row("good").state == "published"
-        assert town.card("bad")["needs_summary"] is True
-        assert town.engine.store.status_views.status().pipelines["bitcoin_news"].parked == 1
+        for _ in range(12):
+            await town.engine.work_until_idle()
+            if town.row("bad").state == "published":
+                break
+            town.engine.advance_clock(seconds=1100)
+        tries = 1 if fault in ("gone", "huge") else 5
+        assert town.world.page_requests["bad"] == tries
+        card = town.card("bad")
+        assert (card["needs_summary"], card["needs_sentiment"], card["summary_from"]) == (False, False, "words")
+        assert "What happened in bad" in card["summary"]
+        assert card["sentiment"] is not None
+        assert (card["content_attempts"], bool(card["content_error"])) == (tries, True)
+        assert town.card("good")["summary_from"] == "page"
+        assert town.card("good")["content_error"] is None
 
         town.heal("bad")
         town.engine.advance_clock(seconds=7 * 3600)
         await town.engine.work_until_idle()
+        card = town.card("bad")
+        assert (card["summary_from"], card["content_error"]) == ("page", None)
+        assert card["content_attempts"] == tries + 1
         assert town.row("bad").state == "published"
-        assert town.card("bad")["content_attempts"] >= 2
+
+
+async def test_a_page_that_stays_away_is_tried_daily_and_costs_no_answer(database_url: str):
+    async with town_of(database_url, feeds=[], apitube_key=None) as town:
+        town.publish("bad", fault="gone")
+        await town.engine.discover()
+        for hours in (0, 7, 25, 25):
+            town.engine.advance_clock(seconds=hours * 3600)
+            await town.engine.work_until_idle()
+        assert town.world.page_requests["bad"] == 4
+        assert town.card("bad")["content_attempts"] == 4
+        assert town.row("bad").state == "published"
 
 
 async def test_a_page_that_times_out_twice_is_published_with_its_attempts(database_url: str):
@@ -502,6 +520,66 @@ async def test_a_page_in_the_wrong_charset_is_read_right(database_url: str):
         await town.engine.discover()
         await town.engine.work_until_idle()
         assert "Café owners in Zürich" in town.engine.item("article", key).accepted["text"]
+
+
+# One article, three providers
+
+
+async def test_a_second_and_third_provider_cost_no_attempt_and_no_write(database_url: str):
+    async with town_of(database_url) as town:
+        for n in range(12):
+            town.publish(f"p{n:02}")
+        sources = sorted((s.name for s in town.engine.wiring.pipelines[0].sources), reverse=True)
+        for name in sources:  # the outlet's own feed first, then NewsData.io, then APITube
+            await town.engine.discover(name)
+            await town.engine.work_until_idle()
+        ((attempts,),) = own_rows(town, "SELECT count(*) FROM journal WHERE kind = 'attempt'")
+        status = town.engine.store.status_views.status().pipelines["bitcoin_news"]
+        assert attempts == 12 * 4
+        assert status.shelf_writes_today == 12 + 1 + 12
+        assert max(town.world.page_requests.values()) == 1
+
+
+async def test_a_provider_that_speaks_before_the_judgment_is_heard(database_url: str):
+    async with town_of(database_url) as town:
+        town.publish("heard", provider_sentiment="negative")
+        for name in ("bitcoin_news.newsdata", "bitcoin_news.apitube"):
+            await town.engine.discover(name)
+        await town.engine.work_until_idle()
+        card = town.card("heard")
+        assert (card["sentiment"], card["sentiment_by"]) == ("negative", "apitube")
+        assert set(card["providers"]) == {"newsdata", "apitube"}
+
+
+async def test_three_cut_off_runs_in_a_row_are_an_alert(database_url: str):
+    async with town_of(database_url, feeds=[], apitube_key=None, max_pages=1) as town:
+        watching = town.engine.app.alert_loop()
+        for look in range(3):
+            for n in range(25):
+                town.publish(f"l{look}-{n:02}", hours_ago=2 - look + n / 100)
+            (run,) = await town.engine.discover()
+            assert run.ended == "incomplete"
+            assert "max_pages" in (run.note or "")
+            await watching.check()
+            fired = {alert.name for alert in town.engine.store.status_views.status().alerts}
+            assert ("source incomplete" in fired) == (look == 2)
+        (source,) = town.engine.store.status_views.status().pipelines["bitcoin_news"].sources
+        assert (source.health, source.incomplete_runs) == ("incomplete", 3)
+
+
+async def test_700_found_with_room_for_500_fetch_no_more_than_stay(database_url: str):
+    async with town_of(database_url, feeds=[], apitube_key=None, max_stored_articles=20) as town:
+        for n in range(28):
+            town.publish(f"n{n:02}", hours_ago=n / 10)
+        await town.engine.discover()
+        await town.engine.work_until_idle()
+        assert sum(town.world.page_requests.values()) == 20
+        assert len(town.engine.items("article")) == 20
+
+
+def own_rows(town: Town, text: str) -> list[tuple[Any, ...]]:
+    with town.engine.app.database.reading() as tx:
+        return own_sql(tx, text)
 
 
 # 2. Failures: providers

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import importlib
+from collections.abc import Callable
 from typing import Any
 
 import pytest
+from tests.support import example
 from tests.support.example import thing
 from tests.support.store import Ground
 
@@ -17,6 +19,8 @@ from tidings.model.workflow import Transition, Work, Workflow
 from tidings.publish.deliveries import with_deliveries
 from tidings.store.operator.status import Standing, phases, queues
 from tidings.watch.alerts import Facts, Thresholds, readings
+
+OpenGround = Callable[..., Ground]
 
 # Written by hand from the workflows' pictures (docs/states.md): the kinds and states that wait for the lane `ai`.
 WAITING_FOR_AI = {
@@ -117,3 +121,22 @@ def test_a_foreign_pipeline_is_alerted_too(open_ground: Any, lane: str, name: st
     assert set(found) == {name}
     assert found[name].value == 3
     assert found[name].subject == "example"
+
+
+def test_a_newer_copy_waits_for_the_one_under_way_and_only_the_newest_follows(open_ground: OpenGround) -> None:
+    declared = example.pipeline(fuse=False)
+    object.__setattr__(declared.workflows["thing"], "lets_finish", True)
+    ground = open_ground(declared)
+    ground.record(thing("a", "one"))
+    ground.settle(ground.claim_one())
+    assert ground.item("a").state == "read"
+
+    ground.record(thing("a", "two"))
+    ground.record(thing("a", "three"))
+
+    item = ground.item("a")
+    assert (item.state, item.revision, item.waiting_revision) == ("read", 1, 3)
+    ground.work()
+    assert (ground.item("a").state, ground.item("a").revision) == ("shown", 3)
+    assert ground.card("a") == b'{"id":"a","text":"three"}'
+    assert [row.to_state for row in ground.life("a")].count("shown") == 2

@@ -359,8 +359,9 @@ class Poller:
         tally.appended += appended
         tally.rejected += len(page.rejected)
         tally.credits += page.credits
-        if page.note:
-            tally.notes.append(page.note)
+        if page.incomplete:
+            tally.ended = "incomplete"
+        tally.notes += [told for told in (page.note, page.incomplete) if told]
         for rejected in page.rejected[:20]:
             event("entry rejected", source=source, line=rejected.line, reason=rejected.reason)
         asking.on_page(page)

@@ -67,6 +67,8 @@ class Page:
     next_check_seconds: float | None = None
     """A wish for an earlier or later next run than the schedule's."""
     note: str | None = None
+    incomplete: str | None = None
+    """Why there was more than this run has read: what lies beyond is not found by the next one."""
     rankings: tuple[Ranking, ...] = ()
     """Each replaces the order that was kept of its list."""
 

@@ -69,6 +69,8 @@ class SourceView(msgspec.Struct, frozen=True, kw_only=True):
     error: str | None = None
     last_run: RunView | None = None
     credits_today: int = 0
+    incomplete_runs: int = 0
+    """How many runs in a row were cut off."""
 
 
 class BudgetView(msgspec.Struct, frozen=True):

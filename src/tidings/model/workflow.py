@@ -116,6 +116,8 @@ class Workflow:
     fuse: bool = True
     in_turn: bool = False
     """A changed finding waits until the revision before it has been processed; otherwise the newest replaces it."""
+    lets_finish: bool = False
+    """A changed finding waits until the revision under way has come to its end; then the newest counts."""
     tombstones_are_final: bool = False
     """What was removed stays removed until its tombstone is forgotten, even if its source changes it meanwhile."""
     bounded_cycles: frozenset[str] = frozenset()
@@ -212,7 +214,7 @@ class Workflow:
         Where the newest counts, always. Where copies take turns, once the current one has had its turn: it is
         accepted, or has come to an end of its own. One that will be tried again keeps its turn.
         """
-        return not self.in_turn or is_accepted or standing != "open" or state in self.failures
+        return not (self.in_turn or self.lets_finish) or is_accepted or standing != "open" or state in self.failures
 
     def standing_in(self, state: str, *, due: bool) -> Literal["open", "done", "waits", "dead"]:
         """Tell how an item that arrives in a state stands."""

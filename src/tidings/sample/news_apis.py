@@ -34,6 +34,8 @@ class Account:
     requests_left: int = 1_000_000
     """Of the current rate window."""
     reset_seconds: int = 37
+    repeats_its_token: bool = False
+    """NewsData.io's token leads to the page it came with."""
 
     @property
     def page_size_max(self) -> int:
@@ -69,7 +71,7 @@ def newsdata_answer(account: Account, endpoint: str, request: Request, listed: L
         "status": "success",
         "totalResults": len(listed),
         "results": [_newsdata_record(story, outlet, link, account.plan) for story, outlet, link in here],
-        "nextPage": str(FIRST_TOKEN + offset + size) if more else None,
+        "nextPage": str(FIRST_TOKEN + (size if account.repeats_its_token else offset + size)) if more else None,
     }
 
 

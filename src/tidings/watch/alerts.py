@@ -263,6 +263,17 @@ def _of_pipeline(name: str, view: PipelineView, limits: Thresholds) -> list[Read
                     help_text.format(pipeline=name, source=source.name),
                 )
             )
+        cut_off = source.last_run.note if source.last_run is not None else None
+        found.append(
+            Reading(
+                "source incomplete",
+                source.name,
+                source.incomplete_runs,
+                2.5,
+                f"{source.name} was cut off {source.incomplete_runs} times in a row: {cut_off}",
+                "ask it more often (every), raise max_pages, or take a larger plan",
+            )
+        )
         failing = source.failures if source.health == "failing" else 0
         found.append(
             Reading(

@@ -62,13 +62,21 @@ class Article(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     provider_sentiment_score: float | None = None
     provider_sentiment_by: str | None = None
 
+    words_by: Provider | None = None
+    """Whose title and description these are."""
+
     text: str | None = None
     content_attempts: int = 0
+    content_error: str | None = None
+    """Why there is no text: the summary and the judgment are made of the providers' words."""
     fetched_ms: int | None = None
     summary: str | None = None
     summary_by: str | None = None
+    summary_from: Literal["page", "words"] | None = None
     summary_error: str | None = None
     sentiment: SentimentLabel | None = None
     sentiment_score: float | None = None
     sentiment_by: str | None = None
     processed_ms: int | None = None
+    is_told: bool = False
+    """It was published before, at this revision: nobody is told again."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import get_args
+from typing import Literal, get_args
 
 import msgspec
 
@@ -27,7 +27,11 @@ class ArticleCard(msgspec.Struct, frozen=True, kw_only=True):
     summary_error: str | None
     """Why there is no summary: `error: ... (attempt x/y)`."""
     content_attempts: int
-    """How many tries it took to get the page."""
+    """How many tries it took to get the page, or were made in vain so far."""
+    content_error: str | None
+    """Why the page could not be read; it is tried again later."""
+    summary_from: Literal["page", "words"] | None
+    """What the summary and the judgment were made of: the page, or only what providers say."""
     processed_at: str | None
     sentiment_score: float | None
     sentiment_by: str | None
@@ -115,6 +119,8 @@ def present(key: str, article: Article) -> Presentation:
         summary_by=article.summary_by,
         summary_error=article.summary_error,
         content_attempts=article.content_attempts,
+        content_error=article.content_error,
+        summary_from=article.summary_from,
         processed_at=rfc3339(article.processed_ms),
     )
     return Presentation(COLLECTION, key, card, article.published_ms, lambda: _document(article))
@@ -132,6 +138,8 @@ def _card(
     summary_by: str | None = None,
     summary_error: str | None = None,
     content_attempts: int = 0,
+    content_error: str | None = None,
+    summary_from: Literal["page", "words"] | None = None,
     processed_at: str | None = None,
 ) -> ArticleCard:
     return ArticleCard(
@@ -146,6 +154,8 @@ def _card(
         needs_summary=needs_summary,
         summary_error=summary_error,
         content_attempts=content_attempts,
+        content_error=content_error,
+        summary_from=summary_from,
         processed_at=processed_at,
         sentiment_score=sentiment_score,
         sentiment_by=sentiment_by,
@@ -197,6 +207,8 @@ EXAMPLE = ArticleCard(
     needs_summary=False,
     summary_error=None,
     content_attempts=1,
+    content_error=None,
+    summary_from="page",
     processed_at="2026-01-14T08:31:12.000Z",
     sentiment_score=0.4,
     sentiment_by="local",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Iterable
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Protocol, TypeVar
 
@@ -88,6 +88,13 @@ class Walk:
         findings = await findings_of(sightings, self._kit.ledger, self._run.now_ms, self._keep_days)
         mark = self._ids[:MARK_IDS] or self._run.mark
         return Page(findings, mark=mark, rejected=rejected, credits=credits_spent)
+
+
+def cut_off(page: Page, number: int, max_pages: int) -> Page:
+    """Mark a page that has more behind it, if it is the last one that is read."""
+    if number < max_pages:
+        return page
+    return replace(page, incomplete=f"max_pages = {max_pages} were read, and there are more")
 
 
 def read_all(

@@ -13,7 +13,7 @@ COLORS = {"positive": 0x2E7D32, "negative": 0xC62828, "neutral": 0x607D8B}
 
 def announce(work: Work) -> tuple[Notice, ...]:
     """Tell of an article once, when it is published for the first time."""
-    return () if work.accepted is not None else (notice_of(work.body),)
+    return () if work.accepted is not None or work.body.is_told else (notice_of(work.body),)
 
 
 def renew(article: Article, _queued: Notice, _now_ms: int) -> Notice:

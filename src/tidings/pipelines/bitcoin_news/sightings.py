@@ -65,6 +65,13 @@ async def _finding(id_: str, sighting: Sighting, ledger: Ledger, now_ms: int, ke
     return finding(combine(id_, [ours, *(other for other in others if other is not None)], now_ms), now_ms)
 
 
+async def seen_by_now(id_: str, ledger: Ledger, now_ms: int) -> Article | None:
+    """Return what all providers together say by now; None where nothing is remembered any more."""
+    sightings = await asyncio.gather(*(_recall(id_, name, ledger) for name in PROVIDERS))
+    known = [sighting for sighting in sightings if sighting is not None]
+    return combine(id_, known, now_ms) if known else None
+
+
 async def _remember(id_: str, sighting: Sighting, ledger: Ledger, keep_days: float) -> Sighting:
     before = await _recall(id_, sighting.provider, ledger)
     if before is not None:
@@ -111,6 +118,7 @@ def combine(id_: str, sightings: Sequence[Sighting], now_ms: int) -> Article:
         language=_first(s.language for s in ranked),
         categories=next((s.categories for s in ranked if s.categories), ()),
         providers={s.provider: s.provider_id for s in ranked},
+        words_by=best.provider,
         provider_sentiment=judge.sentiment if judge else None,
         provider_sentiment_score=judge.sentiment_score if judge else None,
         provider_sentiment_by=judge.provider if judge else None,
@@ -123,8 +131,11 @@ def _names_first(sighting: Sighting) -> int:
 
 
 def finding(article: Article, now_ms: int) -> Finding:
-    """Wrap an article for the intake log. Its words, its judgment and who lists it count as a change; dates do not."""
-    counts = (article.title, article.description, article.provider_sentiment, sorted(article.providers))
+    """Wrap an article for the intake log. Only its words count as a change.
+
+    Who else lists it, and a provider's judgment, are read again when it is judged: a second provider costs nothing.
+    """
+    counts = (article.title, article.description)
     return Finding(
         pipeline=PIPELINE,
         kind=KIND,

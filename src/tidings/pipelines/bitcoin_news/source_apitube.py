@@ -22,6 +22,7 @@ from tidings.net.client import raise_for_status
 from tidings.pipelines.bitcoin_news.body import PIPELINE, SENTIMENTS, Sighting
 from tidings.pipelines.bitcoin_news.client import (
     Walk,
+    cut_off,
     identity,
     json_object,
     one_credit,
@@ -38,6 +39,7 @@ from tidings.pipelines.bitcoin_news.sightings import (
 WHO = "APITube"
 IDENTITY = ("id", "href")
 PAGE_BEYOND_PLAN = "ER0173"
+SIZE_BEYOND_PLAN = "ER0171"
 NO_POINTS = "ER0176"
 RATE = frozenset({"ER0203", "ER0204"})
 WAIT_SECONDS_MAX = 60.0
@@ -77,9 +79,12 @@ class ApiTube:
             try:
                 answer, spent, pause = await self._ask(number, kit)
             except BeyondPlan:
+                yield Page((), incomplete=f"the plan gives {number - 1} pages, and there are more")
                 return
-            yield await walk.page(records(answer, WHO), spent)
-            if not answer.get("has_next_pages") or walk.meets_known:
+            page = await walk.page(records(answer, WHO), spent)
+            is_last = not answer.get("has_next_pages") or walk.meets_known
+            yield page if is_last else cut_off(page, number, self.max_pages)
+            if is_last:
                 return
             if pause:
                 await self._pause(pause)
@@ -125,6 +130,8 @@ def check(response: Response, page: int, clock: Clock) -> dict[str, Any]:
     complaint = f"{WHO} answered {response.status} {code}: {message}"
     if code == PAGE_BEYOND_PLAN and page > 1:
         raise BeyondPlan(complaint)
+    if code == SIZE_BEYOND_PLAN:
+        raise Misconfigured(f"{complaint}; set apitube_page_size to what your plan allows (10, 50 or 250)")
     if code == NO_POINTS or response.status == 402:
         raise SlowDown(complaint, retry_after_seconds=seconds_left_in_day(clock.now_ms()))
     if code in RATE or response.status == 429:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, tzinfo
 from typing import Any
 from zoneinfo import ZoneInfo
@@ -22,6 +22,7 @@ from tidings.net.client import raise_for_status, retry_after_seconds
 from tidings.pipelines.bitcoin_news.body import PIPELINE, SENTIMENTS, Sighting
 from tidings.pipelines.bitcoin_news.client import (
     Walk,
+    cut_off,
     identity,
     json_object,
     one_credit,
@@ -70,14 +71,21 @@ class NewsData:
         """Yield pages from the newest down, until one holds something the last completed run had seen."""
         walk = Walk(run, kit, self.keep_days, IDENTITY, sighting)
         token: str | None = None
+        tokens: set[str] = set()
         for number in range(1, self.max_pages + 1):
             if number > 1:
                 await self.sleep(self.pause_seconds)
             answer, spent = await self._ask(token, kit)
             token = real_text(answer.get("nextPage"), 200)
-            yield await walk.page(records(answer, WHO), spent)
+            page = await walk.page(records(answer, WHO), spent)
             if token is None or walk.meets_known:
+                yield page
                 return
+            if token in tokens:
+                yield replace(page, incomplete=f"{WHO} repeats its pages: {number} were read")
+                return
+            tokens.add(token)
+            yield cut_off(page, number, self.max_pages)
 
     async def _ask(self, token: str | None, kit: Kit) -> tuple[dict[str, Any], int]:
         params = {"coin": "btc", "language": self.language, "size": str(self.page_size), "removeduplicate": "1"}
@@ -103,6 +111,9 @@ def check(response: Response, clock: Clock) -> dict[str, Any]:
         return answer
     code, message = _trouble(answer)
     complaint = f"{WHO} answered {response.status} {code}: {message}"
+    if response.status == 422 and "size" in message.lower():
+        remedy = "set newsdata_page_size to what your plan allows (10 on the free plan, 50 on the others)"
+        raise Misconfigured(f"{complaint}; {remedy}")
     if response.status == 422 and "page" in message.lower():
         raise Transient(f"{complaint}; the next run starts from the first page")
     if 400 <= response.status < 500:

@@ -15,19 +15,23 @@ from tidings.pipelines.bitcoin_news.processors import (
     judge,
     publish,
     summarize,
+    use_words,
 )
 
 
 def article_workflow(
     *, max_content_chars: int, max_content_fetch_attempts: int, content_retry_seconds: float = 20
 ) -> Workflow:
-    """Declare the workflow. Content failures are retried soon at first, then parked for long, and never dropped."""
+    """Declare the workflow.
+
+    A page that fails is retried soon at first; then the article goes on with the providers' words, and the page is
+    tried again later. A newer copy waits until the one under way is published: it does not begin again for it.
+    """
     fetching = RetryPolicy(
         attempts=max_content_fetch_attempts,
         base_seconds=content_retry_seconds,
         cap_seconds=600,
-        exhausted="park",
-        park_seconds=6 * 3600,
+        exhausted="go_without_page",
     )
     asking = RetryPolicy(attempts=AI_ATTEMPTS, base_seconds=30, cap_seconds=900, exhausted="park", park_seconds=3600)
     fetch = partial(fetch_content, max_chars=max_content_chars, attempts=max_content_fetch_attempts)
@@ -41,7 +45,10 @@ def article_workflow(
             Transition("judge", "summarized", "judged", judge, criterion=has_no_sentiment, lane="ai", retry=asking),
             Transition("skip_judging", "summarized", "judged", adopt_sentiment, criterion=has_sentiment, lane="ai"),
             Transition("publish", "judged", "published", publish, publishes=True),
+            Transition("go_without_page", "found", "fetched", use_words, trigger="manual"),
+            Transition("try_page_again", "published", "found", trigger="scheduled", lane="fetch"),
         ),
         terminal=frozenset({"published"}),
         body=Article,
+        lets_finish=True,
     )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping
+from itertools import takewhile
 from typing import Any, NamedTuple
 
 from tidings.model.pipeline import Pipeline, Schedule, Source
@@ -297,6 +298,7 @@ class StatusReader:
             failures=row.failures,
             error=row.last_error,
             last_run=runs[0] if runs else None,
+            incomplete_runs=sum(1 for _ in takewhile(lambda run: run.ended == "incomplete", runs)),
             credits_today=sum(r.credits for r in runs if r.started_at >= now - now % 86_400_000),
         )
 

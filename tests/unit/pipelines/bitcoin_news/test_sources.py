@@ -219,8 +219,33 @@ async def test_misbehavior_of_a_provider_is_the_right_error(town: Town, make, pa
 async def test_apitubes_free_plan_ends_after_five_pages_in_peace(town: Town):
     fill(town, 80)
     pages = await run(apitube(town), town)
-    assert len(pages) == 5
+    assert [page.incomplete for page in pages] == [None] * 5 + ["the plan gives 5 pages, and there are more"]
+    pages.pop()
     assert pages[-1].mark
+
+
+@pytest.mark.parametrize("make", [newsdata, apitube])
+async def test_a_run_that_max_pages_cuts_off_says_so(town: Town, make):
+    fill(town, 35)
+    pages = await run(make(town, max_pages=2), town)
+    assert [page.incomplete for page in pages] == [None, "max_pages = 2 were read, and there are more"]
+    pages = await run(make(town, max_pages=4), town)
+    assert [page.incomplete for page in pages] == [None] * 4
+
+
+async def test_a_token_that_comes_again_ends_the_run(town: Town):
+    fill(town, 200)
+    town.world.newsdata.repeats_its_token = True
+    pages = await run(newsdata(town, max_pages=15), town)
+    assert sum(page.credits for page in pages) == 2
+    assert "repeats" in (pages[-1].incomplete or "")
+
+
+@pytest.mark.parametrize(("make", "setting"), [(newsdata, "newsdata_page_size"), (apitube, "apitube_page_size")])
+async def test_a_page_size_beyond_the_plan_names_the_setting(town: Town, make, setting: str):
+    fill(town, 5)
+    with pytest.raises(Misconfigured, match=setting):
+        await run(make(town, page_size=50), town)
 
 
 async def test_apitubes_rate_window_is_waited_for_when_short_and_left_when_long(town: Town):

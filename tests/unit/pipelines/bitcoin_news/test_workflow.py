@@ -104,10 +104,11 @@ def test_the_happy_path_is_as_declared():
     assert FLOW.named("publish").is_pure
 
 
-def test_failing_content_is_parked_after_the_configured_attempts():
-    policy = build(Settings(max_content_fetch_attempts=7)).workflows["article"].named("fetch").retry
-    assert (policy.attempts, policy.exhausted) == (7, "park")
-    assert policy.park_seconds > 10 * policy.cap_seconds
+def test_failing_content_goes_on_without_the_page_after_the_configured_attempts():
+    flow = build(Settings(max_content_fetch_attempts=7)).workflows["article"]
+    policy = flow.named("fetch").retry
+    assert (policy.attempts, flow.named(policy.exhausted).target) == (7, "fetched")
+    assert flow.named("try_page_again").trigger == "scheduled"
 
 
 async def test_the_main_text_is_kept_without_the_furniture(town: Town):
