@@ -112,6 +112,8 @@ class App:
         _tell_what_rests(wiring)
         limiters = {name: channel.rate for name, channel in self.channels.items()}
         self.store = store_of(wiring, self.database, self.pipelines, on_work=self._work_came, limiters=limiters)
+        if wiring.takes_leases:
+            self._recover_lost()
         self.runner = Runner(self.pipelines, deliver=delivering(wiring.routes, wiring.pipelines))
         self.poller = Poller(
             pipelines=self.pipelines,
@@ -134,6 +136,11 @@ class App:
         )
         self.health = DatabaseHealth(self.store, self.executor, self.pipelines, file=self.database.file)
         self.hints = Hints(self.database, self.executor, self.waker.wake_all)
+
+    def _recover_lost(self) -> None:
+        """Let items be born again that the database has lost while the log still holds them."""
+        if lost := self.store.rebuilder.recover_lost():
+            event("items were lost", level=logging.WARNING, pipelines=", ".join(lost), help="the log is merged again")
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None

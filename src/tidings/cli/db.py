@@ -14,7 +14,10 @@ db = typer.Typer(
     name="db", cls=Group, help="Bring the schema up to date; rebuild what readers see.", no_args_is_help=True
 )
 rebuild = typer.Typer(
-    name="rebuild", cls=Group, help="Write shelf and search index again from the items.", no_args_is_help=True
+    name="rebuild",
+    cls=Group,
+    help="Write shelf and index again from the items, or items from the log.",
+    no_args_is_help=True,
 )
 db.add_typer(rebuild)
 
@@ -29,6 +32,25 @@ def migrate(config: ConfigOption = None, as_json: JsonOption = False) -> None:
         show_json({"applied": applied})
         return
     say(f"{name}: {f'applied {applied}' if applied else 'the schema is up to date'}")
+
+
+@rebuild.command("items", cls=Command)
+def rebuild_items(config: ConfigOption = None, as_json: JsonOption = False) -> None:
+    """Read the log again and bear what is missing. Items that are there are left alone, removed ones stay removed."""
+    with opened_store(config) as (store, pipelines), progress_bar("rebuilding", as_json) as show:
+        totals = {name: store.rebuilder.begin_items_again(name) for name in pipelines}
+        born = dict.fromkeys(pipelines, 0)
+        done = 0
+        for name in pipelines:
+            while (merged := store.intake.merge(name)).read:
+                born[name] += merged.born
+                done += merged.read
+                show(done, max(sum(totals.values()), done))
+    if as_json:
+        show_json({"read": totals, "born": born})
+        return
+    for name, count in born.items():
+        say(f"{name}: {count:,} items born again from {totals[name]:,} findings of the log")
 
 
 @rebuild.command("index", cls=Command)

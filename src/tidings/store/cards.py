@@ -12,6 +12,7 @@ from tidings.model.pipeline import Pipeline
 from tidings.model.publication import Shown
 from tidings.store.db.database import Tx
 from tidings.store.limits import EVER
+from tidings.watch.logs import event
 
 _BY_PIPELINE = attrgetter("pipeline")
 
@@ -29,6 +30,14 @@ class NewCard(NamedTuple):
 
     item: int
     shown: Shown
+
+
+class OtherCard(NamedTuple):
+    """A card under a key that an item wants for itself, and whether the item it belongs to exists."""
+
+    id: int
+    holder: int
+    is_alive: int
 
 
 class CardRow(NamedTuple):
@@ -94,7 +103,19 @@ def put_cards(tx: Tx, pipeline: Pipeline, cards: Sequence[Card], *, are_new: boo
 
 
 def put_new_cards(tx: Tx, pipeline: Pipeline, cards: Sequence[NewCard]) -> int:
-    """Write the cards of items of which nothing was accepted yet; return the writes, which the caller counts."""
+    """Write the cards of items of which nothing was accepted yet; return the writes, which the caller counts.
+
+    A key has one card. One that a lost item has left behind is withdrawn; while a living item has it, the newcomer is
+    not shown: whatever stands there, the merge goes on.
+    """
+    others = tx.returning(OtherCard, "cards_of_others", [(c.item, pipeline.name, c.shown.key) for c in cards])
+    drop_shown(tx, [other.holder for other in others if not other.is_alive])
+    firsts = {card.shown.key: card.item for card in reversed(cards)}
+    taken = {other.id for other in others if other.is_alive} | {card.item for card in cards} - set(firsts.values())
+    for card in cards:
+        if card.item in taken:
+            event("no first card", pipeline=pipeline.name, item=card.item, error=f"{card.shown.key} is another item's")
+    cards = [card for card in cards if card.item not in taken]
     return tx.put("put_cards", _rows(tx, pipeline, [(card.item, 0, card.shown) for card in cards]))
 
 

@@ -28,6 +28,14 @@ WHERE excluded.revision >= shelf.revision
 SELECT shelf.id, shelf.pipeline, shelf.key, shelf.collection FROM given CROSS JOIN shelf
 WHERE shelf.id = given.id AND shelf.key <> given.key AND shelf.revision <= given.revision;
 
+-- name: cards_of_others
+-- Cards of other items under these keys.
+-- rows: id bigint, pipeline text, key text
+SELECT given.id, shelf.id AS holder,
+    CASE WHEN EXISTS (SELECT 1 FROM items WHERE items.id = shelf.id) THEN 1 ELSE 0 END AS is_alive
+FROM given CROSS JOIN shelf
+WHERE shelf.pipeline = given.pipeline AND shelf.key = given.key AND shelf.id <> given.id;
+
 -- name: put_entry
 -- An entry that belongs to no item; an unchanged value is no write.
 INSERT INTO shelf (id, pipeline, key, collection, sort, value, revision, version, written_at, expires_at)

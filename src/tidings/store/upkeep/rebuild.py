@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from tidings.model.pipeline import Pipeline
 from tidings.model.publication import Presentation, told_failed
-from tidings.store.cards import Card, draw_versions, put_cards
+from tidings.store.cards import Card, draw_versions, drop_shown, put_cards
 from tidings.store.db.database import Database, Tx
 from tidings.store.id_index import mend_ids
 
@@ -25,8 +25,14 @@ class BodyToShow(NamedTuple):
     state: str
 
 
+class LostCard(NamedTuple):
+    """A card whose item is gone."""
+
+    id: int
+
+
 class Rebuilder:
-    """Rebuilds what readers see."""
+    """Rebuilds what readers see from the items, and items from the log."""
 
     def __init__(self, database: Database, pipelines: Mapping[str, Pipeline]) -> None:
         self._database = database
@@ -48,6 +54,29 @@ class Rebuilder:
                 progress(len(batch))
             self._list_again(pipeline)
         return shown
+
+    def recover_lost(self) -> list[str]:
+        """Rebuild the items of every pipeline that has none although its log says it should; return their names."""
+        with self._database.reading() as tx:
+            lost = [name for name in self._pipelines if tx.value("items_are_lost", pipeline=name)]
+        for name in lost:
+            self.begin_items_again(name)
+        return lost
+
+    def begin_items_again(self, pipeline: str) -> int:
+        """Let the merge read the whole kept log of a pipeline again; return how many findings it holds.
+
+        Items that are there know their findings and are left alone; tombstones stand. What lost items have left behind
+        is removed first: their cards would keep the keys of those that are born in their place.
+        """
+        with self._database.transaction() as tx:
+            self._database.lock(tx, f"merge:{pipeline}")
+            drop_shown(tx, [row.id for row in tx.rows(LostCard, "lost_cards", pipeline=pipeline)])
+            tx.run("drop_lost_bodies")
+            tx.run("drop_lost_journal")
+            tx.run("move_checkpoint", pipeline=pipeline, checkpoint=0)
+            tx.run("drop_reservations", pipeline=pipeline)
+            return int(tx.value("count_log", pipeline=pipeline))
 
     def _list_again(self, pipeline: Pipeline) -> None:
         """Enter every card in the id index, and take out what has none: an id stays where the merge has put it."""
