@@ -32,7 +32,7 @@ def export(
     """Write everything published to standard output, newest first."""
     if form not in ("jsonl", "csv"):
         fail(f"--format {form!r}: use jsonl or csv")
-    with opened_store(config) as (store, pipelines), while_read():
+    with opened_store(config, reads=True) as (store, pipelines), while_read():
         if pipeline not in pipelines:
             fail(f"pipeline {pipeline!r} is not on; on are {', '.join(pipelines) or 'none'}")
         chosen = _chosen(pipelines[pipeline], collection)

@@ -45,7 +45,7 @@ def create_token(
 @token.command("list", cls=Command)
 def list_tokens(config: ConfigOption = None, as_json: JsonOption = False) -> None:
     """List tokens by name and scope, never the tokens themselves."""
-    with opened_store(config) as (store, _):
+    with opened_store(config, reads=True) as (store, _):
         tokens = store.tokens.list()
     if as_json:
         show_json(tokens)

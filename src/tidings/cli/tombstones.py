@@ -27,7 +27,7 @@ def list_tombstones(
     as_json: JsonOption = False,
 ) -> None:
     """List tombstones, the youngest first. The same content is not taken in again until one is forgotten."""
-    with opened_store(config) as (store, pipelines):
+    with opened_store(config, reads=True) as (store, pipelines):
         _check(pipeline, list(pipelines))
         found = store.tombstones.list(pipeline=pipeline, key=key, limit=limit)
     if as_json:

@@ -36,6 +36,7 @@ SIGNAL_WAIT_SECONDS_MAX = 30.0
 DAY_LIMIT_SECONDS = 1800.0
 """A source that asks us to wait for longer has given us what a day, or a window of hours, holds."""
 STOPPED = "stopped"
+HELD_UP = ("slowed", "out of credits")
 TROUBLE_SECONDS = 600.0
 """How long the same trouble of a source is only counted."""
 
@@ -400,13 +401,13 @@ class Poller:
 
     async def _close(self, source: Source, turn: SourceTurn, view: RunView, next_in_seconds: float) -> None:
         await self._executor.write(self._schedules.close, turn, view, next_in_seconds=next_in_seconds)
-        if view.error is not None:
+        if (trouble := view.error or (view.note if view.ended in HELD_UP else None)) is not None:
             # One line tells of a trouble; the same one is counted for a while, not repeated at every look.
             self._troubles.event(
-                f"looking at {source.name} failed: {view.error}",
+                f"looking at {source.name} failed: {trouble}",
                 source=source.name,
                 ended=view.ended,
-                failures=turn.failures + 1,
+                failures=turn.failures + 1 if view.error else None,
                 found=view.found,
                 new=view.new,
                 credits=view.credits,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
@@ -398,7 +399,13 @@ class AlertLoop:
                     reading.name, reading.subject, reading.message, reading.help, reading.value, reading.threshold
                 )
                 if open_one is None:
-                    event("alert fired", name=reading.name, subject=reading.subject, message=reading.message)
+                    event(
+                        "alert fired",
+                        level=logging.WARNING,
+                        name=reading.name,
+                        subject=reading.subject,
+                        message=reading.message,
+                    )
             elif open_one is not None and reading.value <= reading.threshold * CLEAR_SHARE:
                 self._store.clear(open_one.id)
                 event("alert cleared", name=reading.name, subject=reading.subject)

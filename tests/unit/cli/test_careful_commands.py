@@ -22,7 +22,9 @@ def story(number: int, **changes: object) -> dict[str, object]:
     return {"id": number, "type": "story", "by": "ada", "title": "A title", "score": 1, "time": 1_700_000_000} | changes
 
 
-@pytest.mark.parametrize("command", ["status", "items", "dead list", "search word", "status --json", "dead"])
+@pytest.mark.parametrize(
+    "command", ["status", "items", "dead list", "search word", "status --json", "dead", "token list", "tombstones list"]
+)
 def test_reading_in_an_empty_folder_creates_nothing(home: Path, command: str) -> None:
     assert tidings(*command.split()).code == 0
     assert tidings("explain", "1").code == 1
