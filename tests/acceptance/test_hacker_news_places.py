@@ -197,6 +197,12 @@ async def test_replies_are_counted_that_the_source_does_not_name(engine: Engine,
         await engine.follow()
 
     client = client_of(engine)
+    listed = {card["id"]: card for card in (await client.get("/api/v1/hacker_news/items")).json["items"]}
+    for number in world:
+        one = (await client.get(f"/api/v1/hacker_news/items/{number}")).json
+        thread = (await client.get(f"/api/v1/hacker_news/items/{number}/thread")).json
+        assert listed[number] == one
+        assert one.get("kids", []) == [child["id"] for child in thread["children"]]
     for query, keys in {"replies:2": ["1"], "replies:1": [], "replies:0": ["2", "3"]}.items():
         answer = await client.get("/api/v1/search", q=query)
         assert sorted(hit["id"] for hit in answer.json["hits"]) == keys, query

@@ -314,6 +314,12 @@ class Links(Protocol):
         """Return refs in order."""
         ...
 
+    def children_of_each(
+        self, pipeline: str, relation: str, parents: Sequence[str], limit: int = 100_000
+    ) -> Mapping[str, Sequence[str]]:
+        """Return the refs below each of several, the lowest first; those without any are absent."""
+        ...
+
 
 class Ledger(Protocol):
     """Caches, budgets and counters behind the enricher; see `process.enrich`."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from tidings.model.contracts import ThreadNode
@@ -62,6 +62,17 @@ class ThreadRow(NamedTuple):
     parent: str
     position: int | None
     depth: int
+
+
+class ParentOfChild(NamedTuple):
+    """A parent with one of its children."""
+
+    parent: str
+    child: str
+
+
+def _by_number(link: ParentOfChild) -> tuple[int, str]:
+    return len(link.child), link.child
 
 
 class ChildRow(NamedTuple):
@@ -185,6 +196,19 @@ class LinkStore:
         with self._database.reading() as tx:
             rows = tx.rows(ChildRow, "children", pipeline=pipeline, relation=relation, parent=parent, limit=limit)
         return [row.child for row in rows]
+
+    def children_of_each(
+        self, pipeline: str, relation: str, parents: Sequence[str], limit: int = 100_000
+    ) -> Mapping[str, Sequence[str]]:
+        """Return the refs below each of several, the lowest first; those without any are absent."""
+        given = [(name,) for name in parents]
+        found: dict[str, list[str]] = {}
+        with self._database.reading() as tx:
+            bounds = {"pipeline": pipeline, "relation": relation, "limit": limit}
+            links = tx.returning(ParentOfChild, "children_of_each", given, **bounds)
+            for link in sorted(links, key=_by_number):
+                found.setdefault(link.parent, []).append(link.child)
+        return found
 
     def missing_parents(self, pipeline: str, child: str) -> list[str]:
         """Return what an item stands below and what is not here."""

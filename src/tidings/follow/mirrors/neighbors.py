@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -45,6 +45,13 @@ class CardLinks:
         """Return the children that a card names, in its order."""
         kids = self._card(pipeline, relation, parent).get(KIDS) or []
         return [ref(split_ref(parent)[0], str(kid)) for kid in kids[:limit]]
+
+    def children_of_each(
+        self, pipeline: str, relation: str, parents: Sequence[str], limit: int = 100_000
+    ) -> Mapping[str, Sequence[str]]:
+        """Return nothing: a mirror knows no more of them than their cards name."""
+        del pipeline, relation, parents, limit
+        return {}
 
     def _card(self, pipeline: str, relation: str, name: str) -> dict[str, Any]:
         kind, card_id = split_ref(name)

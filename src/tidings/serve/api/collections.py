@@ -17,7 +17,7 @@ from tidings.serve.api.filters import parameter_of, predicate, read_position, wr
 from tidings.serve.api.listings import Reader, encode_listing
 from tidings.serve.api.thread_news import HELP as NEWS_HELP
 from tidings.serve.api.thread_news import PROPERTIES, SINCE, example_of, read_since, tell_news
-from tidings.serve.api.threads import NODES_MAX, encode_thread, read_card, read_thread
+from tidings.serve.api.threads import NODES_MAX, encode_thread, join_listing, read_card, read_thread
 from tidings.serve.backend import ReadBackend
 from tidings.serve.http.hot_answers import HotAnswers
 from tidings.serve.http.operations import CURSOR, LIMIT_MAX, Call, Operation, Parameter
@@ -133,6 +133,7 @@ class Collections:
             collection = reader.collection
             wanted = predicate(collection, call.values)
             listing = await reader.page(wanted, call["limit"], read_position(call["cursor"]))
+            listing = await join_listing(self._backend.executor, self._backend.links, reader, listing)
             cursor = write_cursor(*listing.next_after) if listing.next_after is not None else None
             return Encoded(encode_listing(collection, listing, cursor, rfc3339(listing.updated_at)))
 

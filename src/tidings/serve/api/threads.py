@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import msgspec
@@ -12,7 +12,7 @@ from tidings.model.contracts import Executor, Links, ShelfEntry, ThreadNode
 from tidings.model.item import ref, split_ref
 from tidings.model.publication import Collection
 from tidings.serve.api.filters import Card, Predicate
-from tidings.serve.api.listings import Reader
+from tidings.serve.api.listings import ListedCard, ListPage, Reader
 from tidings.serve.http.wire import milliseconds
 
 NODES_MAX = 10_000
@@ -103,6 +103,30 @@ async def read_card(executor: Executor, links: Links, reader: Reader, card_id: s
     place.children = [ThreadPlace(split_ref(each)[1], 1, None, {}) for each in below]
     _join(place, above, reader.collection.card.__struct_fields__)
     return place.raw
+
+
+async def join_listing(executor: Executor, links: Links, reader: Reader, listing: ListPage) -> ListPage:
+    """Return a page of a list whose cards name the kids that their threads have."""
+    relation, fields = reader.collection.relation, reader.collection.card.__struct_fields__
+    if relation is None or KIDS not in fields:
+        return listing
+    kind = reader.collection.kind
+    names = [ref(kind, reader.id_of(each.entry.key)) for each in listing.shown]
+    below = await executor.read(links.children_of_each, reader.pipeline, relation, names)
+    shown = [
+        _with_kids(each, below[name], fields) if name in below else each
+        for name, each in zip(names, listing.shown, strict=True)
+    ]
+    return replace(listing, shown=shown)
+
+
+def _with_kids(listed: ListedCard, below: Sequence[str], fields: Sequence[str]) -> ListedCard:
+    place = ThreadPlace("", 0, listed.entry.value, listed.card)
+    place.children = [ThreadPlace(split_ref(each)[1], 1, None, {}) for each in below]
+    _join(place, None, fields)
+    if place.raw is None or place.raw is listed.entry.value:
+        return listed
+    return ListedCard(replace(listed.entry, value=place.raw), place.card)
 
 
 def _thread_and_above(links: Links, pipeline: str, relation: str, root: str) -> tuple[list[ThreadNode], str | None]:

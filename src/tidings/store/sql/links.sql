@@ -85,6 +85,18 @@ WHERE pipeline = :pipeline AND relation = :relation AND parent = :parent
 ORDER BY position IS NULL, position, length(child), child
 LIMIT :limit;
 
+-- name: children_of_each
+-- Effective children of several. Neither in order nor with their positions, which are not in the index by parent: SQLite
+-- would rather walk through all links of a pipeline.
+-- rows: ref text
+SELECT l.parent, l.child FROM given CROSS JOIN links l
+WHERE l.pipeline = :pipeline AND l.parent = given.ref AND l.relation = :relation
+    AND NOT EXISTS (
+        SELECT 1 FROM links b
+        WHERE b.pipeline = l.pipeline AND b.relation = l.relation AND b.child = l.child
+            AND (b.said_by < l.said_by OR (b.said_by = l.said_by AND b.parent < l.parent)))
+LIMIT :limit;
+
 -- name: parents
 SELECT parent FROM links WHERE pipeline = :pipeline AND relation = :relation AND child = :child
 ORDER BY said_by, parent;
