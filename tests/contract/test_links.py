@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import Any
 
 import msgspec
 import pytest
+from tests.support.statements import plan_of
 from tests.support.store import Ground
 
 from tidings.model.contracts import ThreadNode
@@ -212,3 +214,13 @@ def test_a_thread_costs_what_it_holds_and_not_what_all_threads_hold(ground: Grou
             plan = "\n".join(row[0] for row in rows)
         assert "links_by_parent" in plan
         assert "Rows Removed by Join Filter" not in plan
+
+
+@pytest.mark.parametrize("name", ["doubtful_places", "standpoints", "drop_links_of_child"])
+def test_before_any_statistics_children_are_looked_up_by_key(ground: Ground, name: str) -> None:
+    with ground.database.transaction() as tx:
+        plan = plan_of(tx, name)
+
+    assert "links_by_parent" not in plan, plan
+    for condition in re.findall(r"Index Cond: .*", plan):
+        assert "child" in condition, plan

@@ -38,6 +38,7 @@ WHERE links.pipeline = :pipeline AND links.child = given.child AND links.parent 
 -- name: standpoints
 -- Where children stand by all that is stated, where their cards show them, and where they say themselves they stand.
 -- Ordered by an expression: for ORDER BY parent alone, SQLite walks the index by parent through the whole pipeline.
+-- PostgreSQL does so before the first ANALYZE where several relations are named, unless they are an expression too.
 -- rows: relation text, child text
 SELECT given.child,
     (SELECT l.parent FROM links l WHERE l.pipeline = :pipeline AND l.child = given.child
@@ -45,7 +46,7 @@ SELECT given.child,
     (SELECT l.parent FROM links l WHERE l.pipeline = :pipeline AND l.child = given.child
         AND l.relation = 'placed' ORDER BY l.parent || '' LIMIT 1) AS placed,
     (SELECT l.parent FROM links l WHERE l.pipeline = :pipeline AND l.child = given.child
-        AND l.relation IN (given.relation, 'awaits') AND l.said_by = 1 ORDER BY l.parent || '' LIMIT 1) AS own
+        AND l.relation || '' IN (given.relation, 'awaits') AND l.said_by = 1 ORDER BY l.parent || '' LIMIT 1) AS own
 FROM given;
 
 -- name: missing_parents

@@ -1,7 +1,15 @@
 -- What PostgreSQL does differently in links.sql, and why.
 
+-- name: doubtful_places
+-- Before the first ANALYZE the planner compares each row with all links of the pipeline; OFFSET 0 keeps the look-up a look-up.
+-- rows: relation text, child text, parent text
+SELECT given.relation, given.child, given.parent FROM given
+CROSS JOIN LATERAL (
+    SELECT parent, relation FROM links WHERE links.pipeline = :pipeline AND links.child = given.child OFFSET 0) l
+WHERE l.parent <> given.parent AND l.parent <> '' AND l.relation IN (given.relation, 'placed', 'awaits');
+
 -- name: children
--- Before the first ANALYZE the planner joins each row with all links of the pipeline; OFFSET 0 keeps the look-up a look-up.
+-- As above.
 SELECT child, position FROM links l
 WHERE pipeline = :pipeline AND relation = :relation AND parent = :parent
     AND NOT EXISTS (
