@@ -123,6 +123,7 @@ class App:
             kit=self.kit,
             owner=self.owner,
             now_ms=self.store.now_ms,
+            wishes=self.store.wishes,
             turn_seconds=wiring.turn_seconds,
         )
         self.sweeper = Sweeper(
@@ -362,6 +363,7 @@ def backend_of(app: App, server: dict[str, Any], *, loopback: bool, is_demo: boo
         switches=app.store.switches,
         tokens=app.store.tokens,
         tracks=app.store.tracks,
+        wishes=app.store.wishes,
         parse_lines=_parse_lines,
         metrics=lambda: _metrics(app),
         ready=app.health.problems,

@@ -32,6 +32,7 @@ PAGES = (
     "/pipelines/bitcoin_news/articles",
     "/pipelines/hacker_news/items",
     "/pipelines/hacker_news/lists/top",
+    "/pipelines/hacker_news/users",
     "/pipelines/eu_funding/opportunities",
     "/pipelines/first_issues/issues",
     "/pipelines/first_issues/repos",

@@ -52,6 +52,9 @@ class FirebaseApi:
         self.plan = dict(plan or {})
         self.updates: list[int] = []
         self._updates_size = updates_size
+        self.users: dict[str, Any] = {}
+        """What the API says of users; an exception to that is a status."""
+        self.profiles: list[str] = []
         self.lists: dict[str, Any] = {}
         """What the lists say, where a test says it."""
         self.requests: Counter[str] = Counter()
@@ -147,12 +150,15 @@ class FirebaseApi:
             self.streams -= 1
 
     def _value(self, name: str) -> Any:
-        return max(self.items) if name == "maxitem" else {"items": self.updates, "profiles": []}
+        return max(self.items) if name == "maxitem" else {"items": self.updates, "profiles": self.profiles}
 
     async def _respond(self, path: str, request: Request) -> Response:
         name, _, rest = path.removesuffix(".json").partition("/")
         if name == "item" and rest.isdigit():
             return await self._item(int(rest), request)
+        if name == "user":
+            said = self.users.get(rest)
+            return Response("trouble", said) if isinstance(said, int) else _json(said)
         if name in ("maxitem", "updates"):
             return _json(self._value(name))
         if name in LISTS:

@@ -16,3 +16,13 @@ class Live(Source, Protocol):
     def signals(self, kit: Kit) -> AsyncIterator[Mapping[str, Any]]:
         """Yield what is to be asked for, all that was heard since the signal before in one; never end."""
         ...
+
+
+@runtime_checkable
+class Granting(Source, Protocol):
+    """A source that fetches single cards when they are wished for: the option `signal` holds their ids as `wishes`."""
+
+    @property
+    def grants(self) -> str:
+        """The collection whose cards it fetches."""
+        ...

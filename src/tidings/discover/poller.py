@@ -13,12 +13,13 @@ from typing import Any, Protocol
 
 from cronsim import CronSim, CronSimError
 
-from tidings.discover.live import Live
+from tidings.discover.live import Granting, Live
 from tidings.model.contracts import Executor, Intake, Kit
 from tidings.model.errors import BadInput, Misconfigured, SlowDown, StoreUnavailable, TidingsError, Transient
 from tidings.model.item import Appended
 from tidings.model.pipeline import Page, Pipeline, Run, Schedule, Source
 from tidings.model.views import RunEnd, RunView
+from tidings.model.wishes import Wishes
 from tidings.watch.logs import Seldom, event
 
 TURN_SECONDS = 10.0
@@ -33,6 +34,7 @@ POLL_SECONDS = 1.0
 TURN_TRIES = 20
 """How often a signal waits for another's turn to end, half a poll each."""
 SIGNAL_WAIT_SECONDS_MAX = 30.0
+WISHES_AT_ONCE = 50
 DAY_LIMIT_SECONDS = 1800.0
 """A source that asks us to wait for longer has given us what a day, or a window of hours, holds."""
 STOPPED = "stopped"
@@ -139,6 +141,7 @@ class Poller:
         owner: str,
         now_ms: Callable[[], int],
         rng: random.Random | None = None,
+        wishes: Wishes | None = None,
         turn_seconds: float = TURN_SECONDS,
         poll_seconds: float = POLL_SECONDS,
     ) -> None:
@@ -150,6 +153,7 @@ class Poller:
         self._owner = owner
         self._now_ms = now_ms
         self._rng = rng or random.Random()
+        self._wishes = wishes
         self._turn_seconds = turn_seconds
         self._poll_seconds = poll_seconds
         self._sources = {s.name: (p, s) for p in pipelines.values() for s in p.sources}
@@ -160,6 +164,7 @@ class Poller:
         """Ask sources as they become due until `stop` is set."""
         await self._declare_patiently(stop)
         listening = [asyncio.create_task(self._listen(s)) for _, s in self._sources.values() if isinstance(s, Live)]
+        listening += [asyncio.create_task(self._grant(s)) for _, s in self._sources.values() if isinstance(s, Granting)]
         asking: dict[str, asyncio.Task[RunView | None]] = {}
         while not stop.is_set():
             for name in self._sources:
@@ -188,6 +193,25 @@ class Poller:
             except Exception as error:  # noqa: BLE001  # the loop outlives every surprise
                 self._seldom.event("listening failed", source=source.name, error=f"{type(error).__name__}: {error}")
             await asyncio.sleep(SIGNAL_WAIT_SECONDS_MAX)
+
+    async def _grant(self, source: Granting) -> None:
+        """Let a source fetch what is wished for, within seconds; after a failure it is left alone for a while."""
+        failures = 0
+        while True:
+            await asyncio.sleep(min(SIGNAL_WAIT_SECONDS_MAX, self._poll_seconds * 2.0**failures))
+            try:
+                view = await self.grant(source)
+                failures = min(failures + 1, 10) if view is not None and view.error else 0
+            except Exception as error:  # noqa: BLE001  # the loop outlives every surprise
+                self._seldom.event("granting failed", source=source.name, error=f"{type(error).__name__}: {error}")
+
+    async def grant(self, source: Granting) -> RunView | None:
+        """Let a source fetch what is wished for now; None where that is nothing."""
+        if self._wishes is None:
+            return None
+        pipeline = self._sources[source.name][0].name
+        ids = await self._executor.read(self._wishes.waiting, pipeline, source.grants, WISHES_AT_ONCE)
+        return await self._ask_between(source.name, {"wishes": ids}) if ids else None
 
     async def _ask_between(self, name: str, signal: Mapping[str, Any]) -> RunView | None:
         """Ask for what a signal tells, as soon as nobody else asks this source; given up after some seconds.
@@ -372,6 +396,8 @@ class Poller:
         with self._schedules.keeping(asking.turn, self._turn_seconds) as is_ours:
             if not is_ours:
                 raise _lost(asking)
+            if self._wishes is not None:
+                self._keep_wishes(self._wishes, asking.pipeline, page)
             return self._intake.append(
                 asking.pipeline.name,
                 page.findings,
@@ -381,6 +407,12 @@ class Poller:
                 completes=completes,
                 rankings=page.rankings,
             )
+
+    def _keep_wishes(self, wishes: Wishes, pipeline: Pipeline, page: Page) -> None:
+        if page.granted is not None:
+            wishes.answer(pipeline.name, page.granted)
+        if page.outdated is not None:
+            wishes.renew(pipeline.name, pipeline.collection(page.outdated.collection).singular, page.outdated)
 
     def _view(self, name: str, started_at: int, tally: _Tally, error: str | None) -> RunView:
         return RunView(

@@ -21,6 +21,7 @@ from tidings.model.publication import (
     Retention,
     Shown,
 )
+from tidings.model.wishes import GrantedWishes, Outdated
 from tidings.model.workflow import Work, Workflow
 
 if TYPE_CHECKING:
@@ -71,6 +72,9 @@ class Page:
     """Why there was more than this run has read: what lies beyond is not found by the next one."""
     rankings: tuple[Ranking, ...] = ()
     """Each replaces the order that was kept of its list."""
+    granted: GrantedWishes | None = None
+    """How wishes were answered; what was found is among the findings."""
+    outdated: Outdated | None = None
 
 
 @dataclass(frozen=True, slots=True)

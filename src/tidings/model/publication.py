@@ -142,6 +142,10 @@ class Collection:
     title_field: str = "title"
     time_field: str = "published_at"
     author_field: str | None = None
+    wishable: str | None = None
+    """A pattern of ids: a card of such an id that is not here can be wished for, and a source fetches it."""
+    members_query: str = ""
+    """Finds the items that a card's page lists, such as those of a user: `by:{id}`."""
     tracked: Mapping[str, str] = field(default_factory=dict)
     """Fields with numbers whose course is kept, with the ranks, while a card stands in a list; with their words."""
     example: msgspec.Struct | None = None

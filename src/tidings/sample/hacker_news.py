@@ -19,6 +19,7 @@ UPDATES_WINDOW_MS = 5 * 60_000
 VOTES_EVERY_MS = 20_000
 STREAM_LOOK_SECONDS = 0.25
 KEEP_ALIVE_SECONDS = 30.0
+ABOUT = 'Made of sample data.<p>Elsewhere: <a href="https:&#x2F;&#x2F;example.org&#x2F;" rel="nofollow">example.org</a>'
 LIST_SIZES = {
     "topstories": 500,
     "newstories": 500,
@@ -182,8 +183,9 @@ class HackerNews:
         submitted = [number for number, item in self.items().items() if item.get("by") == name]
         if not submitted:
             return None
+        karma = 1 + sum(self._items[number].get("score", 1) for number in submitted)
         created = min(self._items[number].get("time", 0) for number in submitted)
-        return {"id": name, "created": created, "karma": len(submitted), "submitted": submitted[::-1]}
+        return {"id": name, "created": created, "karma": karma, "about": ABOUT, "submitted": submitted[::-1]}
 
     def _updates(self) -> dict[str, Any]:
         self._go_on()

@@ -27,6 +27,7 @@ from tidings.model.contracts import (
 )
 from tidings.model.errors import BadInput
 from tidings.model.pipeline import Pipeline
+from tidings.model.wishes import Wishes
 
 ParseLines = Callable[[bytes], Iterator[tuple[int, "Any | BadInput"]]]
 """From an uploaded body, a JSON array or JSON lines, to numbered values; a line that cannot be read gives its error."""
@@ -70,6 +71,8 @@ class ReadBackend:
     search: Search
     links: Links
     tokens: Tokens
+    wishes: Wishes | None = None
+    """Where cards are wished for that are not here; None: nobody would fetch them."""
     metrics: Callable[[], tuple[bytes, str]]
     """Return the exposition and its content type."""
     ready: Callable[[], dict[str, str]]

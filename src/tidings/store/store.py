@@ -28,6 +28,7 @@ from tidings.store.tombstones import TombstoneStore
 from tidings.store.tracks import TrackStore
 from tidings.store.upkeep.rebuild import Rebuilder
 from tidings.store.upkeep.retention import RetentionStore
+from tidings.store.wishes import WishStore
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +56,7 @@ class Store:
     alerts: AlertStore
     tombstones: TombstoneStore
     tracks: TrackStore
+    wishes: WishStore
     status_views: StatusReader
     item_views: ItemReader
     switches: PartSwitches
@@ -126,6 +128,7 @@ def open_store(
         AlertStore(database),
         TombstoneStore(database),
         TrackStore(database),
+        WishStore(database),
         status_views,
         ItemReader(database, pipelines, items=items, links=links),
         PartSwitches(pipelines, pauses=pauses, schedules=schedules, channels=named),

@@ -389,6 +389,7 @@ class World:
             switches=self.store.switches,
             tokens=self.store.tokens,
             tracks=self.store.tracks,
+            wishes=self.store.wishes,
             parse_lines=lambda body: read_lines(io.BytesIO(body), gzip_allowed=False),
             metrics=lambda: (b"tidings_build_info 1\n", "text/plain; version=0.0.4"),
             ready=lambda: self.problems,

@@ -17,6 +17,7 @@ from tidings.pipelines.hacker_news.cards import ITEMS, LISTS, present
 from tidings.pipelines.hacker_news.client import LIST_NAMES, LISTINGS, Listing
 from tidings.pipelines.hacker_news.source import FirebaseSource
 from tidings.pipelines.hacker_news.upload import admit
+from tidings.pipelines.hacker_news.users import RETENTION, USER, USERS, present_user, user_workflow
 from tidings.pipelines.hacker_news.workflow import workflow
 
 
@@ -83,12 +84,13 @@ def build(settings: Settings) -> Pipeline:
         name=PIPELINE,
         title="Hacker News",
         about="Stories, comments, jobs and polls of Hacker News, searchable and in threads.",
-        workflows={KIND: life},
+        workflows={KIND: life, USER: user_workflow()},
         sources=(source,),
-        collections=(ITEMS,),
+        collections=(ITEMS, USERS),
         lists=tuple(LISTS[LIST_NAMES[listing]] for listing in settings.listings),
         track_seconds=settings.history_every,
-        presenters={KIND: present},
+        presenters={KIND: present, USER: present_user},
+        retention=(RETENTION,),
         admit=admit,
     )
 

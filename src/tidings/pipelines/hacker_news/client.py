@@ -76,10 +76,17 @@ class Firebase:
         """Return the ids of a list, in its order."""
         return _ids(await self._get(listing), listing)
 
-    async def updated(self) -> list[int]:
-        """Return the ids of items that changed lately: a short window that moves on by itself."""
+    async def updated(self) -> tuple[list[int], list[str]]:
+        """Return the ids of items and the names of users that changed lately: a short window that moves by itself."""
         answer = await self._get("updates")
-        return _ids(answer.get("items") if isinstance(answer, dict) else answer, "updates")
+        ids = _ids(answer.get("items") if isinstance(answer, dict) else answer, "updates")
+        names = answer.get("profiles") if isinstance(answer, dict) else None
+        return ids, [name for name in names if isinstance(name, str)] if isinstance(names, list) else []
+
+    async def user(self, name: str) -> Any:
+        """Return what the API says of a user; None where there is no such one."""
+        async with self._places, asyncio.timeout(self._item_seconds):
+            return await self._get(f"user/{name}")
 
     async def read(self, ids: Sequence[int]) -> ItemsRead:
         """Ask for items, each by itself: one that fails is reported and costs the others nothing.

@@ -22,6 +22,8 @@ from tidings.pipelines.hacker_news.rereads import RereadPlan, Rereads
 from tidings.pipelines.hacker_news.stream import SILENCE_SECONDS, HeardNews, listening
 from tidings.pipelines.hacker_news.unread import Unread, UnreadIds
 from tidings.pipelines.hacker_news.upload import finding_of
+from tidings.pipelines.hacker_news.user_reader import UserReader
+from tidings.pipelines.hacker_news.users import COLLECTION
 
 NULL_TRIES = 10
 """So many runs an id that answered `null` is asked again; some stay without an item for good."""
@@ -71,6 +73,8 @@ class Tour:
     priority: int = NORMAL
     seen: set[int] = field(default_factory=set)
     relatives: dict[int, None] = field(default_factory=dict)
+    profiles: list[str] = field(default_factory=list)
+    """The users that `updates` named."""
     reread: int = 0
     """How many items this run has read again."""
 
@@ -165,10 +169,12 @@ class FirebaseSource:
     item_seconds: float = ITEM_SECONDS
     """How long one item may take, with all its tries."""
     name: str = f"{PIPELINE}.firebase"
+    grants: str = COLLECTION
     _known: dict[int, None] = field(default_factory=dict)
     """Older items read by this process; nothing breaks when it forgets."""
     _wanted: dict[int, None] = field(default_factory=dict)
     """Relatives not read for lack of time."""
+    _users: UserReader = field(default_factory=UserReader)
     _news: HeardNews = field(default_factory=HeardNews)
     _fresh: dict[int, int] = field(default_factory=dict)
     """When the last ids of the walk were read: `updates` names new items too, which are read again a little later."""
@@ -183,6 +189,8 @@ class FirebaseSource:
             return self._backfill(api, run, cursor)
         if run.options.get("unread"):
             return self._read_unread(api, run, cursor)
+        if "wishes" in run.options.get("signal", {}):
+            return self._users.pages(api, run)
         if "signal" in run.options:
             return self._follow(run, kit, cursor)
         return self._live(api, run, cursor)
@@ -287,6 +295,7 @@ class FirebaseSource:
             mark={"listed": listed},
             next_check_seconds=1.0 if is_behind and tour.unread.has_room(self.page_size) else None,
             note="; ".join(notes) or None,
+            outdated=self._users.outdated(tour.profiles),
         )
 
     async def _walk(self, tour: Tour) -> AsyncIterator[Page]:
@@ -339,7 +348,7 @@ class FirebaseSource:
     async def _changed(self, tour: Tour, listed: list[int], mark: Any) -> list[int]:
         """Return what changed or appeared on a list since the last run; ids above the walk will come by it."""
         before = set(mark["listed"]) if mark else set()
-        updated = await tour.api.updated()
+        updated, tour.profiles = await tour.api.updated()
         tour.rereads.note_updates(updated)
         return self._passed(tour, dict.fromkeys([*updated, *(n for n in listed if n not in before)]))
 

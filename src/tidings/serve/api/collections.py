@@ -18,6 +18,7 @@ from tidings.serve.api.listings import Reader, encode_listing
 from tidings.serve.api.thread_news import HELP as NEWS_HELP
 from tidings.serve.api.thread_news import PROPERTIES, SINCE, example_of, read_since, tell_news
 from tidings.serve.api.threads import NODES_MAX, encode_thread, join_listing, read_card, read_thread
+from tidings.serve.api.wishes import WAITING_HELP, WAITING_SCHEMA, WishDesk, busy, waiting_reply
 from tidings.serve.backend import ReadBackend
 from tidings.serve.http.hot_answers import HotAnswers
 from tidings.serve.http.operations import CURSOR, LIMIT_MAX, Call, Operation, Parameter
@@ -34,6 +35,7 @@ class Collections:
 
     def __init__(self, backend: ReadBackend) -> None:
         self._backend = backend
+        self.desk = WishDesk(backend)
         self.hot = HotAnswers(backend.executor, backend.shelf, list(backend.pipelines), observe=backend.observe_answer)
         shelf = AnnouncedShelf(backend.shelf, backend.pipelines)
         self.readers: dict[tuple[str, str], Reader] = {
@@ -119,9 +121,11 @@ class Collections:
                 "read",
                 partial(self._one, reader),
                 f"Read one {collection.singular}",
+                help=WAITING_HELP if collection.wishable else "",
                 tag=pipeline.name,
                 parameters=(card_id,),
                 answer=collection.card,
+                accepted=WAITING_SCHEMA if collection.wishable else None,
                 example=collection.example,
                 problems=(404,),
             )
@@ -146,7 +150,18 @@ class Collections:
                 raise missing(reader.collection)
             return Encoded(card)
 
+        if self.desk.takes(reader):
+            entry = await reader.one(call["id"])
+            if entry is None:
+                return await self._wish(reader, call["id"])
+            await self.desk.renew(reader, entry)
         return await self._kept(reader, call, make)
+
+    async def _wish(self, reader: Reader, card_id: str) -> Reply:
+        state = await self.desk.state(reader, card_id)
+        if state == "waiting":
+            return waiting_reply(card_id)
+        raise missing(reader.collection) if state is None or state == "unknown" else busy(reader, state)
 
     async def _thread(self, reader: Reader, call: Call) -> Reply:
         async def make() -> Encoded:

@@ -178,6 +178,10 @@ def _responses(operation: Operation, references: dict[type, Any]) -> dict[str, A
     if not operation.writes:
         good["headers"] = {"ETag": {"schema": {"type": "string"}, "description": "Changes with the content."}}
         responses["304"] = {"description": "Not changed."}
+    if operation.accepted is not None:
+        wait = {"Retry-After": {"schema": {"type": "integer"}, "description": "Seconds to wait."}}
+        content = {operation.media_type: {"schema": operation.accepted}}
+        responses["202"] = {"description": "Being fetched; ask again.", "content": content, "headers": wait}
     statuses = {*_ALWAYS, *operation.problems}
     if operation.scope != "public":
         statuses |= {401, 403}

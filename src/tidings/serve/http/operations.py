@@ -165,6 +165,8 @@ class Operation:
     answer: Any = None
     """The schema of the answer: a Struct type, or a JSON Schema with Struct types inside."""
     status: int = 200
+    accepted: Any = None
+    """The schema of a 202, where the answer may have to be fetched first."""
     media_type: str = "application/json"
     example: Any = None
     problems: tuple[int, ...] = ()

@@ -15,6 +15,7 @@ from tidings.serve.api.filters import parameter_of, predicate, read_position, wr
 from tidings.serve.api.listings import Reader
 from tidings.serve.api.readable_cards import from_shelf
 from tidings.serve.api.threads import front_of
+from tidings.serve.api.wishes import busy
 from tidings.serve.http.operations import CURSOR, Call, Operation, Parameter
 from tidings.serve.http.problems import Problem
 from tidings.serve.http.replies import Reply
@@ -98,12 +99,25 @@ class CollectionPages:
             view = await read(item_views.item, entry.item)
         else:
             view = await read(item_views.find, reader.pipeline, reader.collection.kind, call["id"])
+        await self._collections.desk.renew(reader, entry)
         if entry is None:
             if view is None:
-                raise missing(reader.collection)
+                return await self._wish(reader, call)
             return Reply(b"", 303, None, {"Location": f"{self._backend.root_path}/items/{view.item.id}"})
         card = from_shelf(reader, entry, self._backend.root_path, card_id=call["id"])
         return await self._item.show(call, reader, card, view)
+
+    async def _wish(self, reader: Reader, call: Call) -> Reply:
+        """Have a card fetched, where its collection takes wishes; the page asks again by itself."""
+        state = await self._collections.desk.state(reader, call["id"])
+        if state is None or state == "unknown":
+            raise missing(reader.collection)
+        if state != "waiting":
+            raise busy(reader, state)
+        pipeline = self._backend.pipelines[reader.pipeline]
+        return await self._frame.page(
+            call, "fetching.html", status=202, pipeline=pipeline, collection=reader.collection, name=call["id"]
+        )
 
 
 def tabs_of(

@@ -29,6 +29,7 @@ COMMENTS_MAX = 1_500
 NESTING_MAX = 100
 """Deeper comments are drawn side by side: browsers give up nesting at some hundreds of elements."""
 SIMILAR_SHOWN = 5
+MEMBERS_SHOWN = 30
 PART = Parameter("part", "Which part of a long thread.", "integer", minimum=1, maximum=1_000)
 
 
@@ -66,6 +67,7 @@ class ItemPage:
             parent=thread.card.get("parent") if thread is not None else None,
             options=await self._options(reader, card),
             charts=await self._charts(reader, card),
+            members=await self._members(reader, card),
             similar=await self._similar(view) if card is not None and view is not None else [],
             relatives=self._relatives(view, is_thread=thread is not None) if view is not None else [],
             notice=_notice(view),
@@ -85,6 +87,16 @@ class ItemPage:
             return []
         lists = self._backend.pipelines[reader.pipeline].lists
         return charts_of(await self._histories.read(reader, card.id), reader.collection.tracked, lists)
+
+    async def _members(self, reader: Reader | None, card: ReadableCard | None) -> list[ReadableCard]:
+        """Return the newest of what belongs to a card by a search, such as what a user wrote."""
+        if reader is None or card is None or not reader.collection.members_query:
+            return []
+        query = self._search.parse(reader.collection.members_query.format(id=card.id), reader.pipeline)
+        found = await self._search.find(query, reader.pipeline, limit=MEMBERS_SHOWN, order="newest")
+        readers = ((each, self._collections.reader_of_kind(each.hit.pipeline, each.hit.kind)) for each in found.hits)
+        root = self._backend.root_path
+        return [from_shelf(other, each.entry, root, each.card) for each, other in readers if other is not None]
 
     async def _similar(self, view: ItemView) -> list[ReadableCard]:
         """Return the cards that have the most in common with an item's."""
