@@ -77,7 +77,7 @@ def _member(packed: bytes, start: int, room: int) -> tuple[bytes, int]:
     """Unpack one member, to one byte more than there is room for; return it and where the next begins.
 
     The data is given to zlib in small windows, because it copies what lies behind a member's end: half a million empty
-    members with the whole rest copied for each of them kept a processor busy for minutes.
+    members with the whole rest copied for each of them kept a processor busy for most of a minute.
     """
     member, pieces, size = zlib.decompressobj(wbits=zlib.MAX_WBITS | 16), [], 0
     while not member.eof and start < len(packed) and size <= room:
