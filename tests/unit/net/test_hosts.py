@@ -1,5 +1,4 @@
 import asyncio
-import itertools
 import time
 
 import pytest
@@ -35,9 +34,11 @@ async def test_requests_to_one_host_keep_their_distance():
         async with hosts.turn(host):
             starts.append(time.monotonic())
 
+    began = time.monotonic()
     await asyncio.gather(*(visit("a.example") for _ in range(4)))
-    gaps = [later - earlier for earlier, later in itertools.pairwise(starts)]
-    assert min(gaps) > 0.04
+
+    # A busy machine may let one start late, so that the next seems to come too soon: what holds is when each may begin.
+    assert all(start >= began + number * 0.05 - 0.005 for number, start in enumerate(starts))
 
 
 async def test_other_hosts_do_not_wait():
