@@ -219,6 +219,8 @@ class Simulation:
         await self._settle_down()
         self.oracle.check_rest()
         self._check_counts()
+        # A page that was worked on while the list had no room for it is taken back or retired by the next tidying.
+        await self._people.tidy()
         rebuilder = Rebuilder(self._real, self._desk.pipelines)
         readers.check_rebuild(self.oracle.known, self._real, rebuilder, self._clock.now_ms())
         for days in (13, 40):

@@ -15,13 +15,19 @@ from tidings.watch.logs import event
 OUT_OF_LIST = "there is no room for it in the id index"
 
 
-def put_first_cards(tx: Tx, pipeline: Pipeline, born: Sequence[tuple[int, Finding]]) -> tuple[int, ...]:
+def put_first_cards(
+    tx: Tx, pipeline: Pipeline, born: Sequence[tuple[int, Finding]], unseen: Sequence[tuple[int, Finding]]
+) -> tuple[int, ...]:
     """Show new items, and enter them in the id index; return the items that it has no room for, to be retired.
 
-    These are new ones, which get no card, and those that the new ones push out.
+    These are new ones, which get no card, and those that the new ones push out. Items that had a card and were not
+    accepted yet (`unseen`) get the card of their newer copy in any case: a worker may hold them, and then they go
+    later, by what their card says.
     """
     # Of two findings of one item in the same merge, the later one counts.
-    cards = [card for item, finding in dict(born).items() if (card := _first_card(pipeline, item, finding))]
+    cards = [
+        card for item, each in {**dict(born), **dict(unseen)}.items() if (card := _first_card(pipeline, item, each))
+    ]
     if pipeline.id_index is None:
         count_writes(tx, pipeline.name, put_new_cards(tx, pipeline, cards))
         return ()
@@ -29,7 +35,8 @@ def put_first_cards(tx: Tx, pipeline: Pipeline, born: Sequence[tuple[int, Findin
     kept = that_fit(pipeline, held | {card.shown.id: card.shown.sort for card in cards}, now_ms)
     retires = any(rule.by_id_index for rule in pipeline.retention)
     unlisted = {card.item for card in cards if card.shown.id not in kept} if retires else set()
-    written = put_new_cards(tx, pipeline, [card for card in cards if card.item not in unlisted])
+    without = unlisted & dict(born).keys()
+    written = put_new_cards(tx, pipeline, [card for card in cards if card.item not in without])
     if list(kept.items()) != list(held.items()):
         written += write_ids(tx, pipeline, kept, now_ms)
     count_writes(tx, pipeline.name, written)

@@ -122,7 +122,7 @@ def merge(tx: Tx, pipelines: Mapping[str, Pipeline], pipeline: str, rows: Sequen
     births = bear(tx, pipelines, arrivals(pipeline, rows))
     declared, unlisted = pipelines.get(pipeline), tuple[int, ...]()
     if declared is not None and declared.first_cards:
-        unlisted = put_first_cards(tx, declared, [*births.born, *births.unseen])
+        unlisted = put_first_cards(tx, declared, births.born, births.unseen)
     return Merged(len(rows), len(births.born), len(births.changed), births.unchanged, rows[-1].id, unlisted)
 
 
