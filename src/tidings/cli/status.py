@@ -9,6 +9,9 @@ from tidings.model.views import StatusView
 from tidings.serve.pages.phrases import lasting
 from tidings.wiring import why_resting
 
+ABSENT_MS = 120_000
+"""How long a process may say nothing before it counts as gone; it beats every ten seconds."""
+
 
 def status(config: ConfigOption = None, as_json: JsonOption = False) -> None:
     """Show every pipeline at a glance. States, queues, dead letters, sources, budgets, alerts."""
@@ -78,7 +81,21 @@ def _show_status(view: StatusView) -> None:
         say(f"{each.name} (process {each.process}): {how}")
     for process in view.processes:
         say(f"process {process.process} ({process.role}): seen {lasting((view.at - process.seen_at) / 1000)} ago")
+    for line in absent_parts(view):
+        say(line)
     for part in view.paused:
         say(f"paused: {part}")
     for alert in view.alerts:
         say(f"\nALERT {alert.name} ({alert.subject}): {alert.message}\n  {alert.help}")
+
+
+def absent_parts(view: StatusView) -> list[str]:
+    """Say which part no process does: without it, sources are healthy only as of their last look."""
+    parts = [("discover", "no poller: sources are not asked"), ("work", "no worker: items are not processed")]
+    return [
+        f"{what}; `tidings run` does both, `tidings run --role {role}` only this"
+        for role, what in parts
+        if not any(
+            process.role in ("all", role) and view.at - process.seen_at <= ABSENT_MS for process in view.processes
+        )
+    ]

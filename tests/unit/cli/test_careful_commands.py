@@ -74,3 +74,14 @@ def test_a_filter_that_names_nothing_known_is_an_error(home: Path, command: str)
     ended = tidings(*command.split())
     assert ended.code == 2
     assert "nope" in ended.err or "ded" in ended.err
+
+
+def test_status_says_that_nothing_runs(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Sources are healthy as of their last look; without a poller there is no next one."""
+    (home / "tidings.toml").write_text(HN)
+    uploaded(story(1))
+    monkeypatch.setenv("TIDINGS_CLOCK_OFFSET_MS", "600000")
+
+    shown = tidings("status").out
+    assert "no poller: sources are not asked" in shown
+    assert "no worker: items are not processed" in shown

@@ -16,7 +16,7 @@ from tidings.serve.api.announcements import AnnouncedShelf
 from tidings.serve.api.filters import parameter_of, predicate, read_position, write_cursor
 from tidings.serve.api.listings import Reader, encode_listing
 from tidings.serve.api.thread_news import HELP as NEWS_HELP
-from tidings.serve.api.thread_news import PROPERTIES, SINCE, example_of, read_since, tell_news
+from tidings.serve.api.thread_news import PROPERTIES, SINCE, example_of, tell_news
 from tidings.serve.api.threads import NODES_MAX, encode_thread, join_listing, read_card, read_thread
 from tidings.serve.api.wishes import WAITING_HELP, WAITING_SCHEMA, WishDesk, busy, waiting_reply
 from tidings.serve.backend import ReadBackend
@@ -168,7 +168,7 @@ class Collections:
             root = await read_thread(self._backend.executor, self._backend.links, reader, call["id"])
             if root is None:
                 raise missing(reader.collection)
-            tell_news(root, read_since(call["since"]))
+            tell_news(root, call["since"])
             return Encoded(encode_thread(root))
 
         return await self._kept(reader, call, make)

@@ -52,9 +52,18 @@ def read_since(text: str | None) -> IsNew | None:
     return lambda place: place.at is not None and place.at >= since_ms
 
 
-def tell_news(root: ThreadPlace, is_new: IsNew | None) -> None:
+def tell_news(root: ThreadPlace, since: str | None) -> None:
     """Write the mark of a thread into its root; where it was asked, leave only what is new and what is above it."""
-    facts: dict[str, Any] = {"mark": f"m{max(place.number for place in places_of(root))}"}
+    is_new, newest = read_since(since), max(place.number for place in places_of(root))
+    # A mirror has cards and no items, whose numbers marks are made of.
+    if not newest and since is not None and _MARK.fullmatch(since):
+        raise Problem(
+            400,
+            "This copy knows no marks.",
+            where="query parameter since",
+            helps="Ask with a time, such as 2026-01-31T12:00:00Z, or ask the server that has the database.",
+        )
+    facts: dict[str, Any] = {"mark": f"m{newest}"} if newest else {}
     if is_new is not None:
         facts["new_places"] = _narrow(root, is_new)
     change_card(root, facts)

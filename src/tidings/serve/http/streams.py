@@ -77,6 +77,9 @@ class Stream:
                 await self._asking
 
     async def _events(self, call: Call) -> Streaming:
+        if call["pipeline"] is not None and call["pipeline"] not in self._backend.pipelines:
+            known = ", ".join(self._backend.pipelines)
+            raise Problem(400, f"No pipeline has this name; there are {known}.", where="query parameter pipeline")
         if len(self._listeners) >= self._backend.rates.streams or self._is_closed:
             raise Problem(
                 503,

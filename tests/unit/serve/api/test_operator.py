@@ -191,3 +191,9 @@ async def test_streams_are_bounded_and_closed_with_the_server(world: World):
 
     assert second.status == 503
     assert second.headers["retry-after"] == "10"
+
+
+async def test_events_of_an_unknown_pipeline_are_refused(client: Client):
+    answer = await client.get("/api/v1/events", pipeline="zz")
+
+    assert (answer.status, answer.json["where"]) == (400, "query parameter pipeline")

@@ -6,7 +6,10 @@ import pytest
 from tests.unit.serve.asgi import Client
 from tests.unit.serve.world import NOW_MS, Story, World
 
+from tidings.serve.api.thread_news import tell_news
+from tidings.serve.api.threads import ThreadPlace
 from tidings.serve.application import build
+from tidings.serve.http.problems import Problem
 
 THREAD = "/api/v1/hacker_news/items/1/thread"
 SECONDS = NOW_MS // 1000
@@ -67,3 +70,14 @@ async def test_a_page_tells_the_script_which_comments_came_when(client: Client, 
     page = (await client.get("/pipelines/hacker_news/items/1", headers={"accept": "text/html"})).text
 
     assert f'id="c3" data-number="{world.item("3").item.id}"' in page
+
+
+def test_a_copy_without_numbers_gives_no_mark_and_refuses_one() -> None:
+    """A mirror has cards and no items: a mark there would always say that nothing is new."""
+    root = ThreadPlace("1", 0, b'{"id":1}', {"id": 1})
+    tell_news(root, None)
+    assert "mark" not in root.card
+
+    with pytest.raises(Problem) as caught:
+        tell_news(root, "m0")
+    assert caught.value.status == 400
