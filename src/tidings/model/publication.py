@@ -116,6 +116,8 @@ class Collection:
     attributes: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     """What searches and routes may ask of its documents and notices (`status:open`), each with the values it is limited
     to; without any, the names of the filters."""
+    is_searched: bool = True
+    """Its items are documents of the search; what searches and routes may ask is told only by such collections."""
     relation: str | None = None
     """Threaded by this relation."""
     id_index: bool = False

@@ -79,7 +79,8 @@ def vocabulary_of(pipelines: Iterable[Pipeline], within: str | None = None) -> V
 def _attributes(pipelines: Iterable[Pipeline]) -> dict[str, list[str] | None]:
     """Return each name with its known values; None where one collection leaves them open."""
     found: dict[str, list[str] | None] = {}
-    for collection in (each for pipeline in pipelines for each in pipeline.collections if each.kind != DELIVERY):
+    collections = [collection for pipeline in pipelines for collection in pipeline.collections]
+    for collection in (collection for collection in collections if collection.is_searched):
         for name, values in {"type": (), **_declared(collection)}.items():
             known = found.setdefault(name, [])
             found[name] = [*known, *values] if known is not None and values else None

@@ -176,6 +176,7 @@ DELIVERIES = Collection(
         Filter("parent", "parent", help="Only what told of this item, such as opportunity:50130830TOPICS."),
     ),
     facets=("channel", "state"),
+    is_searched=False,
     summary_field="answer",
     time_field="sent_at",
 )

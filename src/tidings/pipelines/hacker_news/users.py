@@ -118,6 +118,7 @@ USERS = Collection(
     templates=__package__,
     html_fields=("about",),
     is_front=lambda _card: False,
+    is_searched=False,
     wishable=NAME,
     members_query="by:{id}",
     title_field="id",
