@@ -16,7 +16,7 @@ db = typer.Typer(
 rebuild = typer.Typer(
     name="rebuild",
     cls=Group,
-    help="Write shelf and index again from the items, or items from the log.",
+    help="Write what readers see again, or items from the log.",
     no_args_is_help=True,
 )
 db.add_typer(rebuild)

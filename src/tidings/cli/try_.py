@@ -116,7 +116,7 @@ class Bench:
 @asynccontextmanager
 async def _bench(settings: Settings, children: int, question: str) -> AsyncIterator[Bench]:
     """Open the parts; only the AI endpoint and the manners of fetching are taken from the settings."""
-    alone = settings.model_copy(update={"pipelines": {}, "routes": [], "notifiers": {}})
+    alone = settings.model_copy(update={"pipelines": {}, "routes": [], "notifiers": {}, "mirrors": {}})
     wiring = wiring_from(alone)
     async with opened_bench(wiring, children=children) as (web, extractor, enricher):
         if question == "extract":

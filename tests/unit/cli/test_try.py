@@ -35,6 +35,14 @@ def test_a_page_is_extracted_from_a_file(home: Path) -> None:
     assert answer["ms"] > 0
 
 
+def test_a_mirror_in_the_configuration_is_no_hindrance(home: Path) -> None:
+    (home / "tidings.toml").write_text(f"[pipelines.hacker_news]\n[mirrors.site]\nurl = 'file://{home}/copy'\n")
+
+    ended = tidings("try", "sentiment", "-", "--json", given=GLAD.encode())
+
+    assert ended.code == 0, ended.err
+
+
 def test_texts_and_pages_are_judged_alike(home: Path) -> None:
     from_text = tidings("try", "sentiment", "-", "--json", given=GLAD.encode())
     from_page = tidings("try", "sentiment", "-", "--json", given=PAGE.encode())
