@@ -660,7 +660,7 @@ def with_step(name: str, processor: Any) -> Pipeline:
     declared = pipeline()
     life = declared.workflows["item"]
     steps = tuple(replace(t, processor=processor) if t.name == name else t for t in life.transitions)
-    return replace(declared, workflows={"item": replace(life, transitions=steps)})
+    return replace(declared, workflows={**declared.workflows, "item": replace(life, transitions=steps)})
 
 
 @pytest.mark.parametrize("step", STEPS[1:])

@@ -15,7 +15,7 @@ from tidings.cli.options import ConfigOption, PipelineArgument
 from tidings.cli.output import fail, while_read
 from tidings.cli.store import opened_store
 from tidings.model.pipeline import Pipeline
-from tidings.model.publication import DELIVERY, Collection
+from tidings.model.publication import Collection
 from tidings.store.store import Store
 
 PAGE = 500
@@ -45,8 +45,8 @@ def export(
 
 
 def _chosen(pipeline: Pipeline, name: str | None) -> list[Collection]:
-    # What was announced is no content; it is written only when asked for.
-    chosen = [c for c in pipeline.collections if c.name == name or (name is None and c.kind != DELIVERY)]
+    # What was announced and who wrote it is no content of its own; it is written only when asked for.
+    chosen = [c for c in pipeline.collections if c.name == name or (name is None and c.is_searched)]
     if not chosen:
         fail(f"{pipeline.name} publishes no {name!r}; it has {', '.join(c.name for c in pipeline.collections)}")
     return chosen
