@@ -11,8 +11,9 @@ from tests.support.store import Ground
 from tests.support.waiting import until
 
 from tidings.follow.follower import FollowLoop
-from tidings.model.changes import Change
+from tidings.model.changes import Change, Unwritten
 from tidings.model.clock import DAY_MS
+from tidings.model.errors import Transient
 from tidings.model.views import FollowerView
 from tidings.store.db.executor import StoreExecutor
 
@@ -26,9 +27,15 @@ class Copy:
         self.values: dict[str, bytes] = {}
         self.cursor: str | None = None
         self.batches: list[int] = []
-        self.is_broken = False
+        self.is_broken = self.is_away = False
+        self.stuck: Unwritten | None = None
+
+    def unwritten(self) -> Unwritten | None:
+        return self.stuck
 
     async def is_our_turn(self) -> bool:
+        if self.is_away:
+            raise Transient("the copy's server does not answer")
         return True
 
     async def position(self, _pipeline: str) -> str | None:
@@ -146,3 +153,31 @@ async def test_what_is_behind_and_why_is_told_to_other_processes(ground: Ground,
     finally:
         stop.set()
         await running
+
+
+async def test_a_follower_that_cannot_reach_its_data_is_behind(ground: Ground, executor: StoreExecutor) -> None:
+    """A mirror whose server never answered is not up to date."""
+    publish(ground, "a", "b")
+    copy = Copy()
+    copy.is_away = True
+    loop = loop_of(ground, executor, copy)
+
+    with pytest.raises(Transient):
+        await loop.catch_up()
+    assert loop.view().behind == 2
+
+    copy.is_away = False
+    await loop.catch_up()
+    assert (loop.view().behind, loop.view().behind_seconds) == (0, 0.0)
+
+
+async def test_what_is_taken_in_and_cannot_be_written_is_behind(ground: Ground, executor: StoreExecutor) -> None:
+    publish(ground, "a", "b")
+    copy = Copy()
+    loop = loop_of(ground, executor, copy)
+    await loop.catch_up()
+    copy.stuck = Unwritten(2, loop.now_ms() - 400_000, "the disk is full")
+
+    seen = loop.view()
+    assert (seen.behind, seen.error) == (2, "the disk is full")
+    assert seen.behind_seconds >= 400

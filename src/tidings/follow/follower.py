@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 
 from tidings.model.changes import Changes, CursorGone, Follower
 from tidings.model.contracts import Executor
+from tidings.model.errors import TidingsError
 from tidings.model.views import FollowerView
 from tidings.watch.logs import Seldom, event
 
@@ -68,7 +69,7 @@ class FollowLoop:
                 failures, self.error = 0, None
             except Exception as error:  # noqa: BLE001  # a loop outlives every surprise
                 failures += 1
-                self.error = f"{type(error).__name__}: {error}"
+                self.error = str(error) if isinstance(error, TidingsError) else f"{type(error).__name__}: {error}"
                 self._seldom.event("follower failed", follower=self.follower.name, error=self.error)
             await self._tell()
             # Doubled with every failure in a row: a mirror that is away is not asked five times a second for hours.
@@ -80,20 +81,31 @@ class FollowLoop:
 
     async def catch_up(self, stop: asyncio.Event | None = None) -> int:
         """Follow until nothing is left; return how many changes there were."""
+        try:
+            is_our_turn = await self.follower.is_our_turn()
+        except Exception:
+            # The place where it keeps its data cannot be reached: what is new waits all the same, and is to be told.
+            await self._measure()
+            raise
         # Another process keeps what is derived. What we knew of its position may be old by the time it is our turn.
-        if not await self.follower.is_our_turn():
+        if not is_our_turn:
             self._places.clear()
             return 0
+        await self._look_again()
+        versions, behind = await self._measure()
+        return sum([await self._catch_up_with(n, self._place(n), versions.get(n, 0), stop) for n in behind])
+
+    async def _measure(self) -> tuple[Mapping[str, int], list[str]]:
+        """Return the newest versions, and the pipelines that have changes to follow; note how many and since when."""
         # One small read for all pipelines, five times a second. The streams themselves are read only where a version
         # moved.
         versions = await self.executor.read(self.stream.versions)
-        await self._look_again()
         behind = [name for name in self.pipelines if versions.get(name, 0) != self._place(name).version]
         for name in behind:
             place, newest = self._place(name), versions.get(name, 0)
             place.left = newest - max(place.version, 0)
             place.behind_since = place.behind_since or await self.executor.read(self.now_ms)
-        return sum([await self._catch_up_with(n, self._place(n), versions.get(n, 0), stop) for n in behind])
+        return versions, behind
 
     def _place(self, pipeline: str) -> _Place:
         return self._places.setdefault(pipeline, _Place())
@@ -136,13 +148,15 @@ class FollowLoop:
 
     def view(self) -> FollowerView:
         """Tell how far behind the follower is."""
-        oldest = min((place.behind_since for place in self._places.values() if place.behind_since), default=0)
+        unwritten = self.follower.unwritten()
+        since = [place.behind_since for place in self._places.values() if place.behind_since]
+        oldest = min([*since, unwritten.since_ms] if unwritten else since, default=0)
         return FollowerView(
             name=self.follower.name,
             process=self.owner,
-            behind=sum(place.left for place in self._places.values()),
+            behind=sum(place.left for place in self._places.values()) + (unwritten.changes if unwritten else 0),
             behind_seconds=max(0.0, round((self.now_ms() - oldest) / 1000, 1)) if oldest else 0.0,
-            error=self.error,
+            error=self.error or (unwritten.error if unwritten else None),
         )
 
     async def _tell(self) -> None:

@@ -113,6 +113,14 @@ class Copies(Protocol):
         ...
 
 
+class Unwritten(NamedTuple):
+    """What a follower has taken in and cannot write where it belongs."""
+
+    changes: int
+    since_ms: int
+    error: str
+
+
 class Follower(Protocol):
     """Derives something from the stream. It keeps its position where it keeps its data, so that both move together."""
 
@@ -128,6 +136,10 @@ class Follower(Protocol):
 
     async def follow(self, pipeline: str, changes: Sequence[Change], position: str) -> None:
         """Take in changes and the position behind them: both or neither. To take them in twice changes nothing."""
+        ...
+
+    def unwritten(self) -> Unwritten | None:
+        """Tell what cannot be written now: it is taken in, and no reader sees it. None where all is well."""
         ...
 
     async def start_over(self, pipeline: str) -> None:

@@ -16,7 +16,7 @@ from tidings.follow.mirrors.catalog import Catalog, decoded, digest, encoded
 from tidings.follow.mirrors.names import MirroredPipeline, names_for
 from tidings.follow.mirrors.pipeline_copy import PipelineCopy, WaitingCard
 from tidings.follow.mirrors.target import Target, WrittenByAnother
-from tidings.model.changes import Change
+from tidings.model.changes import Change, Unwritten
 from tidings.model.clock import Clock
 from tidings.model.errors import TidingsError, Transient
 from tidings.watch.logs import Seldom, event
@@ -72,6 +72,7 @@ class Mirror:
         # The stream is followed by one task and the target written by another: neither may see the copy half changed.
         self._lock = asyncio.Lock()
         self._seldom = Seldom(60)
+        self._trouble: Unwritten | None = None
 
     @property
     def pipelines(self) -> list[str]:
@@ -118,6 +119,11 @@ class Mirror:
             if self._is_writer:
                 (await self._copy(pipeline)).take(changes, position, self._clock.now_ms())
 
+    def unwritten(self) -> Unwritten | None:
+        """Tell how many cards wait for a target that fails, and since when it does."""
+        waiting = sum(len(copy.waiting) for copy in self._copies.values())
+        return self._trouble._replace(changes=waiting) if self._trouble else None
+
     async def start_over(self, pipeline: str) -> None:
         """Forget the position; what was written stays for readers until the stream has shown what there still is."""
         async with self._lock:
@@ -131,10 +137,12 @@ class Mirror:
         while not stop.is_set():
             try:
                 await self.flush()
-                wait = TICK_SECONDS
+                wait, self._trouble = TICK_SECONDS, None
             except Exception as error:  # noqa: BLE001  # a loop outlives every surprise
                 told = str(error) if isinstance(error, TidingsError) else f"{type(error).__name__}: {error}"
                 self._seldom.event("mirror not written", follower=self.name, at=self.target.place, error=told)
+                since = self._trouble.since_ms if self._trouble else self._clock.now_ms()
+                self._trouble = Unwritten(0, since, told)
                 wished = error.retry_after_seconds if isinstance(error, Transient) else None
                 wait = min(RETRY_SECONDS_MAX, max(wait * 2, wished or 0))
             with contextlib.suppress(TimeoutError):

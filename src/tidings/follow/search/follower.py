@@ -47,6 +47,9 @@ class SearchFollower:
         self._pipelines = pipelines
         self._executor = executor
 
+    def unwritten(self) -> None:
+        """Say that nothing waits: documents and position are written by one commit, or not taken in."""
+
     async def is_our_turn(self) -> bool:
         """Tell whether this process writes the index; the others read what it has committed."""
         return await asyncio.to_thread(lambda: self._index.is_writer)

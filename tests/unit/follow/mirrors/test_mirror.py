@@ -431,3 +431,29 @@ async def test_a_surprise_does_not_end_the_loop_that_writes(
         await until(lambda: redis.get_many(["article:1"]))
         stop.set()
     assert target.calls > 1
+
+
+async def test_a_place_that_was_never_written_is_told_as_behind(
+    redis: RedisTarget, clock: ManualClock, stream: Stream, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Cards that are taken in and cannot be written are seen by no reader."""
+
+    async def refuse(*_: object, **__: object) -> None:
+        raise Transient("the disk is full")
+
+    monkeypatch.setattr(redis, "put_many", refuse)
+    mirror = a_mirror(redis, clock, pace=AT_ONCE)
+    stream.put("a")
+    stream.put("b")
+    await follow_all(mirror, stream)
+    stop = asyncio.Event()
+    running = asyncio.create_task(mirror.run(stop))
+    try:
+        unwritten = await until(mirror.unwritten)
+        assert (unwritten.changes, unwritten.error) == (2, "the disk is full")
+        monkeypatch.undo()
+        await until(lambda: mirror.unwritten() is None)
+        assert set(await stored(redis)) == {"article:a", "article:b"}
+    finally:
+        stop.set()
+        await running
