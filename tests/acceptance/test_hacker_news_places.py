@@ -206,3 +206,11 @@ async def test_replies_are_counted_that_the_source_does_not_name(engine: Engine,
     for query, keys in {"replies:2": ["1"], "replies:1": [], "replies:0": ["2", "3"]}.items():
         answer = await client.get("/api/v1/search", q=query)
         assert sorted(hit["id"] for hit in answer.json["hits"]) == keys, query
+
+
+async def test_a_story_that_another_names_as_its_kid_belongs_to_nothing(engine: Engine) -> None:
+    upload(engine, [a_story(1, kids=[2, 3]), a_comment(2, 1), a_story(3)])
+    await engine.work_until_idle()
+
+    assert engine.item("item", "3").parents == []
+    assert engine.item("item", "1").children == ["item:2"]

@@ -108,12 +108,19 @@ SELECT parent FROM links WHERE pipeline = :pipeline AND child = :child AND paren
     AND relation <> 'placed' AND relation <> 'misplaced'
 ORDER BY said_by, parent;
 
+-- part: is_heard
+-- Of all that is stated on an item's place in one relation, this is the word that counts.
+l.relation <> 'misplaced' AND l.relation <> 'placed' AND NOT EXISTS (
+    SELECT 1 FROM links b
+    WHERE b.pipeline = l.pipeline AND b.relation = l.relation AND b.child = l.child
+        AND (b.said_by < l.said_by OR (b.said_by = l.said_by AND b.parent < l.parent)))
+
 -- name: relatives
--- Every relation an item takes part in.
-SELECT relation, child, parent FROM links WHERE pipeline = :pipeline AND child = :ref AND said_by >= 0
-    AND relation <> 'misplaced' AND relation <> 'placed'
-UNION SELECT relation, child, parent FROM links WHERE pipeline = :pipeline AND parent = :ref
-    AND relation <> 'misplaced' AND relation <> 'placed'
+-- Every relation an item takes part in, as its thread shows it: what others claim in vain is left out.
+SELECT l.relation, l.child, l.parent FROM links l
+WHERE l.pipeline = :pipeline AND l.child = :ref AND l.parent <> '' AND /* is_heard */
+UNION SELECT l.relation, l.child, l.parent FROM links l
+WHERE l.pipeline = :pipeline AND l.parent = :ref AND /* is_heard */
 LIMIT 500;
 
 -- name: thread
