@@ -9,9 +9,9 @@ import shutil
 import subprocess
 from typing import Any
 
-import pytest
 import yaml  # type: ignore[import-untyped]
 from tests.support.environment import ROOT
+from tests.support.installation import unavailable
 
 from tidings.cli.run import ROLES
 from tidings.config import Server
@@ -74,8 +74,9 @@ def test_the_unit_is_hardened_and_waits_for_a_clean_stop() -> None:
     assert int(service["LimitNOFILE"]) >= 2 * Server().connections_max
 
 
-@pytest.mark.skipif(shutil.which("promtool") is None, reason="promtool is not installed (Debian's package prometheus)")
 def test_each_rule_fires_above_its_limit_and_not_at_it() -> None:
+    if shutil.which("promtool") is None:
+        unavailable("promtool is not installed (Debian's package prometheus)")
     for command in (["check", "rules", "prometheus-rules.yml"], ["test", "rules", "prometheus-rules-test.yml"]):
         ended = subprocess.run(["promtool", *command], cwd=DEPLOY, capture_output=True, text=True, check=False)
         assert ended.returncode == 0, ended.stdout + ended.stderr
