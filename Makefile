@@ -95,7 +95,7 @@ quality: $(VENV)/.dev ## score extraction, sentiment and summaries beside the ba
 	@$(BIN)/python -m quality
 
 lock: $(VENV)/.dev ## pin the newest versions that fit pyproject.toml
-	@for set in "runtime:" "dev:--extra dev --extra notifiers --extra mirrors" "peers:--extra dev --extra notifiers --extra mirrors --extra peers"; do \
+	@for set in "runtime:" "dev:--extra dev --extra notifiers --extra mirrors --extra replicate --extra mcp" "peers:--extra dev --extra notifiers --extra mirrors --extra replicate --extra mcp --extra peers"; do \
 	  $(BIN)/uv pip compile -q --upgrade --generate-hashes --no-emit-index-url --no-emit-find-links --no-header --no-annotate \
 	    --python-version 3.11 $${set#*:} -o requirements/$${set%%:*}.txt pyproject.toml; done
 	@$(BIN)/uv pip compile -q --upgrade --generate-hashes --no-emit-index-url --no-emit-find-links --no-header --no-annotate \
