@@ -29,8 +29,8 @@ from tidings.process.holder import GRANT_SECONDS
 from tidings.process.worker import LANES, Lane
 from tidings.publish.notifiers import ChannelSettings
 from tidings.store.db.database import Durability
-from tidings.watch.alerts import Thresholds
 from tidings.watch.logs import hide
+from tidings.watch.rules import Thresholds
 
 USER_AGENT = f"tidings/{__version__} (self-hosted watcher)"
 

@@ -15,7 +15,8 @@ from tidings.model.contracts import Receipt
 from tidings.model.errors import Transient
 from tidings.model.pipeline import Page
 from tidings.model.publication import Notice
-from tidings.watch.alerts import AlertLoop, Thresholds
+from tidings.watch.alerts import AlertLoop
+from tidings.watch.rules import Thresholds
 
 
 class Told:

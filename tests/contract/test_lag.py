@@ -10,7 +10,7 @@ from tests.support.store import Ground
 
 from tidings.model.backoff import RetryPolicy
 from tidings.model.views import PipelineView
-from tidings.watch.alerts import Facts, Thresholds, readings
+from tidings.watch.rules import Facts, Thresholds, readings
 
 HOURS = 3
 SECONDS = HOURS * 3600

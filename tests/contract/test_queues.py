@@ -18,7 +18,7 @@ from tidings.model.pipeline import Pipeline
 from tidings.model.workflow import Transition, Work, Workflow
 from tidings.publish.deliveries import with_deliveries
 from tidings.store.operator.status import Standing, phases, queues
-from tidings.watch.alerts import Facts, Thresholds, readings
+from tidings.watch.rules import Facts, Thresholds, readings
 
 OpenGround = Callable[..., Ground]
 

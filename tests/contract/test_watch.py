@@ -13,7 +13,8 @@ from tests.support.own_sql import own_sql
 
 from tidings.model.pipeline import Page
 from tidings.model.publication import IdIndex, Retention
-from tidings.watch.alerts import WATCH_SECONDS, AlertLoop, Thresholds
+from tidings.watch.alerts import WATCH_SECONDS, AlertLoop
+from tidings.watch.rules import Thresholds
 
 QUIET = Thresholds(disk_used_share=2.0)
 

@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from tidings.model.views import BudgetView, ChannelView, IntakeView, PipelineView, SourceView, StatusView
-from tidings.watch.alerts import Facts, Reading, Thresholds, readings
+from tidings.watch.rules import Facts, Reading, Thresholds, readings
 
 QUIET = PipelineView(states={"found": 0}, intake=IntakeView(0, 0, 0))
 

@@ -12,7 +12,7 @@ from tidings.model.pipeline import Pipeline
 from tidings.store.db.executor import StoreExecutor
 from tidings.store.store import Store
 from tidings.store.upkeep.migrate import check_schema
-from tidings.watch.alerts import Facts
+from tidings.watch.rules import Facts
 
 FREE_BYTES_MIN = 1 << 20
 """With less than this, SQLite's log cannot grow by the pages of one batch."""
