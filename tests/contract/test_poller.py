@@ -14,7 +14,7 @@ from tests.support.engine import Engine
 from tests.support.example import ThingSource, thing
 from tests.support.waiting import until
 
-from tidings.discover.poller import seconds_until_due
+from tidings.discover.schedule import seconds_until_due
 from tidings.model.contracts import Kit
 from tidings.model.errors import BadInput, Misconfigured, Permanent, SlowDown, Transient
 from tidings.model.item import Rejected

@@ -16,7 +16,7 @@ from tidings.cli.options import ConfigOption, JsonOption, PipelineArgument, wiri
 from tidings.cli.output import fail, moment, say, show_json, show_table
 from tidings.cli.process import run_app
 from tidings.cli.progress import Meter
-from tidings.discover.poller import PAGES_MAX
+from tidings.discover.page_reader import PAGES_MAX
 from tidings.discover.ranged import Ranged, UnreadId
 from tidings.model.pipeline import Page, Pipeline, Source
 from tidings.model.views import RunView

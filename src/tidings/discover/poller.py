@@ -5,31 +5,23 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import random
-from collections.abc import Callable, Coroutine, Mapping
-from contextlib import AbstractContextManager
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
-from typing import Any, Protocol
-
-from cronsim import CronSim, CronSimError
+from typing import Any
 
 from tidings.discover.live import Granting, Live
+from tidings.discover.look import Look, OnPage, Schedules
+from tidings.discover.page_reader import PageReader
+from tidings.discover.schedule import check_schedule, seconds_until_next
 from tidings.model.contracts import Executor, Intake, Kit
 from tidings.model.errors import BadInput, Misconfigured, SlowDown, StoreUnavailable, TidingsError, Transient
-from tidings.model.item import Appended
-from tidings.model.pipeline import Page, Pipeline, Run, Schedule, Source
-from tidings.model.views import RunEnd, RunView
+from tidings.model.pipeline import Page, Pipeline
+from tidings.model.views import RunView
 from tidings.model.wishes import Wishes
 from tidings.watch.logs import Seldom, event
 
 TURN_SECONDS = 10.0
 """What a killed poller costs its sources; renewed while a run goes on."""
-BEAT_SHARE = 0.3
-BEAT_AGAIN_SECONDS = 1.0
-BACKOFF_BASE_SECONDS = 30.0
-BACKOFF_CAP_SECONDS = 6 * 3600.0
-PAGES_MAX = 10_000
-"""One run reads no more; what is left waits for the next."""
 POLL_SECONDS = 1.0
 TURN_TRIES = 20
 """How often a signal waits for another's turn to end, half a poll each."""
@@ -37,94 +29,13 @@ SIGNAL_WAIT_SECONDS_MAX = 30.0
 WISHES_AT_ONCE = 50
 DAY_LIMIT_SECONDS = 1800.0
 """A source that asks us to wait for longer has given us what a day, or a window of hours, holds."""
-STOPPED = "stopped"
 HELD_UP = ("slowed", "out of credits")
 TROUBLE_SECONDS = 600.0
 """How long the same trouble of a source is only counted."""
 
-OnPage = Callable[[Page], None]
-"""Told of every page once it is kept."""
-
 
 def _unwatched(_page: Page) -> None:
     return None
-
-
-class SourceTurn(Protocol):
-    """The right to ask a source now."""
-
-    @property
-    def failures(self) -> int:
-        """How often in a row the source has failed."""
-        ...
-
-
-class Schedules(Protocol):
-    """Who asks which source when."""
-
-    def declare(self, source: str, pipeline: str) -> None:
-        """Make a source known."""
-        ...
-
-    def claim(self, source: str, owner: str, lease_seconds: float, *, force: bool = False) -> Any:
-        """Take the turn, or return None."""
-        ...
-
-    def beat(self, turn: Any, lease_seconds: float) -> bool:
-        """Prolong a turn."""
-        ...
-
-    def keeping(self, turn: Any, lease_seconds: float) -> AbstractContextManager[bool]:
-        """Prolong a turn in the transaction of what is written by its right; False where it was lost."""
-        ...
-
-    def close(self, turn: Any, run: RunView, *, next_in_seconds: float) -> None:
-        """End a turn."""
-        ...
-
-    def give_back(self, turn: Any, run: RunView) -> None:
-        """End a turn that was stopped: neither success nor failure, due again at once."""
-        ...
-
-    def claim_between(self, source: str, owner: str, lease_seconds: float) -> Any:
-        """Take the turn between two runs, or return None."""
-        ...
-
-    def close_between(self, turn: Any, run: RunView) -> None:
-        """End a turn between two runs; the schedule stays as it is."""
-        ...
-
-
-class _TurnLost(Transient):
-    """Another process asks this source now."""
-
-
-@dataclass(slots=True)
-class _Tally:
-    """What a run has found so far."""
-
-    found: int = 0
-    appended: Appended = field(default_factory=Appended)
-    rejected: int = 0
-    trimmed: int = 0
-    pages: int = 0
-    credits: int = 0
-    notes: list[str] = field(default_factory=list)
-    next_check_seconds: float | None = None
-    ended: RunEnd = "complete"
-
-
-@dataclass(slots=True)
-class _Asking:
-    """One run under way."""
-
-    pipeline: Pipeline
-    source: Source
-    turn: SourceTurn
-    on_page: OnPage
-    tally: _Tally = field(default_factory=_Tally)
-    is_lost: bool = False
-    """Another poller has the turn."""
 
 
 class Poller:
@@ -147,7 +58,6 @@ class Poller:
     ) -> None:
         self._pipelines = pipelines
         self._schedules = schedules
-        self._intake = intake
         self._executor = executor
         self._kit = kit
         self._owner = owner
@@ -155,6 +65,7 @@ class Poller:
         self._rng = rng or random.Random()
         self._wishes = wishes
         self._turn_seconds = turn_seconds
+        self._reader = PageReader(schedules, intake, executor, kit, wishes=wishes, turn_seconds=turn_seconds)
         self._poll_seconds = poll_seconds
         self._sources = {s.name: (p, s) for p in pipelines.values() for s in p.sources}
         self._seldom = Seldom()
@@ -221,34 +132,29 @@ class Poller:
         for _ in range(TURN_TRIES):
             turn = await self._executor.write(self._schedules.claim_between, name, self._owner, self._turn_seconds)
             if turn is not None:
-                return await self._follow(_Asking(*self._sources[name], turn, _unwatched), signal)
+                return await self._follow(await self._look(name, turn, _unwatched), signal)
             await asyncio.sleep(self._poll_seconds / 2)
         return None
 
-    async def _follow(self, asking: _Asking, signal: Mapping[str, Any]) -> RunView:
-        name, error = asking.source.name, None
-        started_at = await self._executor.read(self._now_ms)
+    async def _look(self, name: str, turn: Any, on_page: OnPage) -> Look:
+        return Look(*self._sources[name], turn, await self._executor.read(self._now_ms), on_page)
+
+    async def _follow(self, look: Look, signal: Mapping[str, Any]) -> RunView:
+        name, error = look.source.name, None
         try:
-            await self._beating(asking, self._read_signaled(asking, started_at, signal))
+            await self._reader.read_signaled(look, signal)
         except TidingsError as failure:
             error = str(failure)
         except Exception as failure:  # noqa: BLE001  # a source's surprise must not end the poller
             error = f"{type(failure).__name__}: {failure}"
         finally:
-            view = self._view(name, started_at, asking.tally, error)
-            await self._executor.write(self._schedules.close_between, asking.turn, view)
+            view = look.view(error)
+            await self._executor.write(self._schedules.close_between, look.turn, view)
         if error is not None:
             self._seldom.event("following failed", source=name, error=error)
         elif view.new or view.changed:
             event("followed", source=name, found=view.found, new=view.new, changed=view.changed)
         return view
-
-    async def _read_signaled(self, asking: _Asking, now_ms: int, signal: Mapping[str, Any]) -> None:
-        """Append each page at once: there is no mark to wait for."""
-        cursor, mark, completed = await self._executor.read(self._intake.cursor, asking.source.name)
-        run = Run(asking.source.name, now_ms, cursor, mark, not completed, {"signal": signal})
-        async for page in asking.source.pages(run, self._kit):
-            await self._append(asking, page)
 
     async def _declare_patiently(self, stop: asyncio.Event) -> None:
         while not stop.is_set():
@@ -283,163 +189,52 @@ class Poller:
         on_page: OnPage = _unwatched,
     ) -> RunView | None:
         """Ask one source now if it is due (or forced) and no other process does; return the run's record."""
-        pipeline, source = self._sources[name]
         turn = await self._executor.write(self._schedules.claim, name, self._owner, self._turn_seconds, force=force)
         if turn is None:
             return None
-        started_at = await self._executor.read(self._now_ms)
-        asking = _Asking(pipeline, source, turn, on_page)
-        tally = asking.tally
+        look = await self._look(name, turn, on_page)
         error: str | None = None
         wait: float | None = None
         try:
-            await self._beating(asking, self._look(asking, started_at, options or {}))
+            await self._reader.read(look, options or {})
         except asyncio.CancelledError:
             # Being stopped is no failure of the source: it is due again at once.
-            await self._executor.write(self._schedules.give_back, turn, self._view(name, started_at, tally, STOPPED))
+            look.ended = "stopped"
+            await self._executor.write(self._schedules.give_back, turn, look.view("stopped"))
             raise
         except SlowDown as slow:
-            tally.notes.append(str(slow))
+            look.notes.append(str(slow))
             wait = slow.retry_after_seconds
-            tally.ended = "out of credits" if (wait or 0) >= DAY_LIMIT_SECONDS else "slowed"
+            look.ended = "out of credits" if (wait or 0) >= DAY_LIMIT_SECONDS else "slowed"
         except TidingsError as failure:
             error, wait = str(failure), _asked_wait(failure)
-            tally.ended = "refused" if isinstance(failure, Misconfigured) else "failed"
+            look.ended = "refused" if isinstance(failure, Misconfigured) else "failed"
             if options and isinstance(failure, BadInput):
                 # The options that a person gave are wrong; that says nothing about the source's health.
-                await self._executor.write(self._schedules.give_back, turn, self._view(name, started_at, tally, error))
+                await self._executor.write(self._schedules.give_back, turn, look.view(error))
                 raise
         except Exception as failure:  # noqa: BLE001  # a source's surprise must not end the poller
-            error, tally.ended = f"{type(failure).__name__}: {failure}", "failed"
-        view = self._view(name, started_at, tally, error)
-        now = datetime.fromtimestamp(await self._executor.read(self._now_ms) / 1000, UTC)
-        next_in = self._next_in(source.schedule, now, turn.failures, tally, error, wait)
-        await self._close(source, turn, view, next_in)
+            error, look.ended = f"{type(failure).__name__}: {failure}", "failed"
+        view = look.view(error)
+        await self._close(look, view, await self._next_in(look, error, wait))
         return view
 
-    async def _beating(self, asking: _Asking, work: Coroutine[Any, Any, None]) -> None:
-        """Keep the turn while the work goes on; the work ends where the turn is lost."""
-        working = asyncio.create_task(work)
-        beating = asyncio.create_task(self._beat(asking, working))
-        try:
-            await working
-        except asyncio.CancelledError:
-            if asking.is_lost:
-                raise _lost(asking) from None
-            raise
-        finally:
-            beating.cancel()
+    async def _next_in(self, look: Look, error: str | None, wait: float | None) -> float:
+        now = datetime.fromtimestamp(await self._executor.read(self._now_ms) / 1000, UTC)
+        wished = look.next_check_seconds if error is None and wait is None else wait
+        schedule, failures = look.source.schedule, look.turn.failures
+        return seconds_until_next(schedule, now, failures=failures, wished=wished, error=error, rng=self._rng)
 
-    async def _beat(self, asking: _Asking, working: asyncio.Task[None]) -> None:
-        pause = self._turn_seconds * BEAT_SHARE
-        while True:
-            await asyncio.sleep(pause)
-            try:
-                is_ours = await self._executor.write(self._schedules.beat, asking.turn, self._turn_seconds)
-            except Exception as error:  # noqa: BLE001  # until another process takes the turn it is ours
-                self._seldom.event("turn not renewed", source=asking.source.name, error=str(error))
-                pause = min(BEAT_AGAIN_SECONDS, pause)
-                continue
-            if not is_ours:
-                asking.is_lost = True
-                working.cancel()
-                return
-            pause = self._turn_seconds * BEAT_SHARE
-
-    async def _look(self, asking: _Asking, now_ms: int, options: Mapping[str, Any]) -> None:
-        asking.tally.trimmed = await self._executor.write(self._intake.trim, asking.pipeline.name)
-        await self._read_pages(asking, now_ms, options)
-
-    async def _read_pages(self, asking: _Asking, now_ms: int, options: Mapping[str, Any]) -> None:
-        """Append page by page; the last one is held back a moment so that the mark commits with it."""
-        source, tally = asking.source, asking.tally
-        cursor, mark, completed = await self._executor.read(self._intake.cursor, source.name)
-        run = Run(source.name, now_ms, cursor, mark, not completed, options)
-        held: Page | None = None
-        new_mark: Any = None
-        try:
-            async for page in source.pages(run, self._kit):
-                if held is not None:
-                    await self._append(asking, held)
-                held = page
-                new_mark = page.mark if page.mark is not None else new_mark
-                tally.next_check_seconds = page.next_check_seconds or tally.next_check_seconds
-                if tally.pages >= PAGES_MAX:
-                    break
-        except _TurnLost:
-            raise
-        except (Exception, asyncio.CancelledError):
-            # The page that was held back is kept, since asking for it may have cost money. The mark does not move: the
-            # next run looks for what lies between.
-            if held is not None:
-                await self._append(asking, held)
-            raise
-        await self._append(asking, held or Page(()), mark=new_mark, completes=not options)
-
-    async def _append(self, asking: _Asking, page: Page, mark: Any = None, completes: bool = False) -> None:
-        source, tally = asking.source.name, asking.tally
-        appended = await self._executor.write(self._keep, asking, page, mark, completes)
-        tally.pages += 1
-        tally.found += len(page.findings)
-        tally.appended += appended
-        tally.rejected += len(page.rejected)
-        tally.credits += page.credits
-        if page.incomplete:
-            tally.ended = "incomplete"
-        tally.notes += [told for told in (page.note, page.incomplete) if told]
-        for rejected in page.rejected[:20]:
-            event("entry rejected", source=source, line=rejected.line, reason=rejected.reason)
-        asking.on_page(page)
-
-    def _keep(self, asking: _Asking, page: Page, mark: Any, completes: bool) -> Appended:
-        """Write a page by the right of the turn, in one transaction: two pollers must not move one cursor."""
-        with self._schedules.keeping(asking.turn, self._turn_seconds) as is_ours:
-            if not is_ours:
-                raise _lost(asking)
-            if self._wishes is not None:
-                self._keep_wishes(self._wishes, asking.pipeline, page)
-            return self._intake.append(
-                asking.pipeline.name,
-                page.findings,
-                source=asking.source.name,
-                cursor=page.cursor,
-                mark=mark,
-                completes=completes,
-                rankings=page.rankings,
-            )
-
-    def _keep_wishes(self, wishes: Wishes, pipeline: Pipeline, page: Page) -> None:
-        if page.granted is not None:
-            wishes.answer(pipeline.name, page.granted)
-        if page.outdated is not None:
-            wishes.renew(pipeline.name, pipeline.collection(page.outdated.collection).singular, page.outdated)
-
-    def _view(self, name: str, started_at: int, tally: _Tally, error: str | None) -> RunView:
-        return RunView(
-            source=name,
-            started_at=started_at,
-            found=tally.found,
-            new=tally.appended.new,
-            changed=tally.appended.changed,
-            unchanged=tally.appended.unchanged,
-            rejected=tally.rejected,
-            trimmed=tally.trimmed,
-            pages=tally.pages,
-            credits=tally.credits,
-            error=error,
-            note="; ".join(dict.fromkeys(tally.notes))[:500] or None,
-            ended="stopped" if error == STOPPED else tally.ended,
-        )
-
-    async def _close(self, source: Source, turn: SourceTurn, view: RunView, next_in_seconds: float) -> None:
-        await self._executor.write(self._schedules.close, turn, view, next_in_seconds=next_in_seconds)
+    async def _close(self, look: Look, view: RunView, next_in_seconds: float) -> None:
+        name = look.source.name
+        await self._executor.write(self._schedules.close, look.turn, view, next_in_seconds=next_in_seconds)
         if (trouble := view.error or (view.note if view.ended in HELD_UP else None)) is not None:
             # One line tells of a trouble; the same one is counted for a while, not repeated at every look.
             self._troubles.event(
-                f"looking at {source.name} failed: {trouble}",
-                source=source.name,
+                f"looking at {name} failed: {trouble}",
+                source=name,
                 ended=view.ended,
-                failures=turn.failures + 1 if view.error else None,
+                failures=look.turn.failures + 1 if view.error else None,
                 found=view.found,
                 new=view.new,
                 credits=view.credits,
@@ -448,7 +243,7 @@ class Poller:
             return
         event(
             "discovered",
-            source=source.name,
+            source=name,
             found=view.found,
             new=view.new,
             changed=view.changed,
@@ -461,42 +256,6 @@ class Poller:
             next_in_seconds=round(next_in_seconds, 1),
         )
 
-    def _next_in(
-        self, schedule: Schedule, now: datetime, failures: int, tally: _Tally, error: str | None, wait: float | None
-    ) -> float:
-        """Return how long until the next run: the schedule's time, a source's wish, or backoff after a failure."""
-        if error is None:
-            planned = seconds_until_due(schedule, now)
-            wished = tally.next_check_seconds if wait is None else wait
-            return planned if wished is None else max(1.0, wished)
-        backoff = min(BACKOFF_CAP_SECONDS, BACKOFF_BASE_SECONDS * 2.0 ** min(failures, 20))
-        backoff *= 1 + 0.2 * self._rng.uniform(-1, 1)
-        return max(backoff, wait or 0.0)
-
-
-def _lost(asking: _Asking) -> _TurnLost:
-    return _TurnLost(f"{asking.source.name} took so long that another poller has its turn now")
-
 
 def _asked_wait(failure: TidingsError) -> float | None:
     return failure.retry_after_seconds if isinstance(failure, Transient) else None
-
-
-def check_schedule(source: Source) -> None:
-    """Refuse a schedule that never comes."""
-    schedule = source.schedule
-    if schedule.cron is not None:
-        try:
-            next(CronSim(schedule.cron, datetime.now(UTC)))
-        except (CronSimError, StopIteration) as error:
-            raise Misconfigured(f"{source.name}: {schedule.cron!r} is no cron expression: {error}") from error
-    elif schedule.every_seconds is None or schedule.every_seconds <= 0:
-        raise Misconfigured(f"{source.name}: a schedule needs every_seconds above 0, or a cron expression")
-
-
-def seconds_until_due(schedule: Schedule, now: datetime) -> float:
-    """Return how long until the schedule's next time."""
-    if schedule.cron is not None:
-        return float((next(CronSim(schedule.cron, now)) - now).total_seconds())
-    assert schedule.every_seconds is not None
-    return schedule.every_seconds
