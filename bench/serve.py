@@ -210,7 +210,8 @@ def _wiring(database: str) -> Any:
 
 
 async def _serve_ours(database: str) -> None:
-    from tidings.app import App, backend_of
+    from tidings.app import App
+    from tidings.backends import backend_of
     from tidings.config import Server
     from tidings.serve.application import build
 

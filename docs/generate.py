@@ -18,7 +18,8 @@ from prometheus_client import CollectorRegistry
 from pydantic import BaseModel, SecretStr
 from pydantic.fields import FieldInfo
 
-from tidings.app import App, backend_of
+from tidings.app import App
+from tidings.backends import backend_of
 from tidings.cli.help import shown_name
 from tidings.cli.main import PANELS, app
 from tidings.config import Server, Settings, SettingsTable, check, notifier_modules, pipeline_modules

@@ -4,49 +4,38 @@ from __future__ import annotations
 
 import logging
 import secrets
-from collections.abc import AsyncIterator, Iterator, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager
+from collections.abc import Iterator
+from contextlib import AsyncExitStack
 from functools import cached_property
-from io import BytesIO
 from types import TracebackType
-from typing import Any
 
 from tidings import __version__
 from tidings.config import notifier_modules
 from tidings.discover.poller import Poller
-from tidings.discover.upload import read_lines
-from tidings.follow.follower import FollowLoop, Note
+from tidings.follow.follower import FollowLoop
 from tidings.follow.search.follower import SearchFollower
 from tidings.follow.search.index import SearchIndex
 from tidings.mirroring import opened_mirror
-from tidings.model.changes import Follower
-from tidings.model.clock import Clock, SystemClock
-from tidings.model.contracts import Executor, Kit, Ledger
-from tidings.model.errors import Misconfigured
-from tidings.model.outcome import Outcome
-from tidings.model.pipeline import Pipeline
-from tidings.model.workflow import Processor, Work
+from tidings.model.clock import Clock
+from tidings.model.contracts import Executor, Kit
+from tidings.model.workflow import Work
 from tidings.net.cache import LedgerCache
 from tidings.net.client import Web
-from tidings.process.enrich.endpoint import Endpoint
-from tidings.process.enrich.enricher import MeteredEnricher
+from tidings.parts import enricher_of, follow_loop, open_search, pipelines_of, store_of
 from tidings.process.extract.extractor import ChildExtractor
 from tidings.process.loops import Loop
-from tidings.process.memory_ledger import MemoryLedger
 from tidings.process.runner import Runner
 from tidings.process.sweeper import Sweeper
 from tidings.process.waker import Waker
 from tidings.process.worker import Worker
-from tidings.publish.deliveries import delivering, with_deliveries
+from tidings.publish.deliveries import delivering
 from tidings.publish.sending import Channel, Sender
-from tidings.serve.backend import Backend, ReadBackend
 from tidings.store.db.database import Database, connect
 from tidings.store.db.executor import StoreExecutor
 from tidings.store.db.hints import Hints
 from tidings.store.db.presence import present
 from tidings.store.db.reader_circuit import ReaderCircuit
 from tidings.store.ledger import StoreLedger
-from tidings.store.store import Store, open_store
 from tidings.store.upkeep.health import DatabaseHealth
 from tidings.store.upkeep.migrate import migrate
 from tidings.watch.alerts import AlertLoop
@@ -275,134 +264,3 @@ def _tell_what_rests(wiring: Wiring) -> None:
         event("route rests", pipeline=route.pipeline, channel=route.channel, reason=off)
     for name in wiring.without_table:
         event("pipeline is off", pipeline=name, reason=why_off(name, wiring))
-
-
-def pipelines_of(wiring: Wiring, send: Processor) -> dict[str, Pipeline]:
-    """Return the pipelines by name; one that announces something gets the kind of its deliveries."""
-    return {p.name: with_deliveries(p, send) if p.announce else p for p in wiring.pipelines}
-
-
-def open_search(wiring: Wiring) -> SearchIndex:
-    """Open the search index; where its folder cannot be used, one in memory, which is built at every start."""
-    try:
-        return SearchIndex(wiring.index_dir)
-    except OSError as error:
-        event("search index is in memory", level=logging.WARNING, folder=str(wiring.index_dir), error=str(error))
-        return SearchIndex(None)
-
-
-def follow_loop(
-    follower: Follower,
-    store: Store,
-    executor: StoreExecutor,
-    owner: str,
-    *,
-    note: Note | None = None,
-    pipelines: Sequence[str] | None = None,
-) -> FollowLoop:
-    """Make the loop that drives a follower over all pipelines of a store, or some."""
-    chosen = tuple(store.pipelines if pipelines is None else pipelines)
-    return FollowLoop(follower, store.changes, executor, chosen, owner, store.now_ms, note)
-
-
-async def send_nothing(work: Work, kit: Kit) -> Outcome:  # noqa: ARG001  # a processor's form
-    """Stand where the sender does, for commands that look at deliveries and start no worker."""
-    raise Misconfigured("this command sends nothing; a worker does")
-
-
-def store_of(wiring: Wiring, database: Database, pipelines: dict[str, Pipeline], **more: Any) -> Store:
-    """Open the store over a database."""
-    return open_store(
-        database,
-        pipelines,
-        deliver=delivering(wiring.routes, wiring.pipelines),
-        channels={spec.name: spec.kind for spec in wiring.channels},
-        intake_days=wiring.intake_days,
-        dead_letter_days=wiring.dead_letter_days,
-        journal_days=wiring.journal_days,
-        **more,
-    )
-
-
-def enricher_of(wiring: Wiring, web: Web, ledger: Ledger, clock: Clock, **more: Any) -> MeteredEnricher:
-    """Return what answers: the AI endpoint where one is configured, else the local default."""
-    ai = wiring.ai
-    if ai is None:
-        return MeteredEnricher(ledger, clock=clock)
-    endpoint = Endpoint(web, base_url=ai.base_url, model=ai.model, api_key=ai.api_key, clock=clock)
-    return MeteredEnricher(ledger, endpoint=endpoint, terms=ai.terms, clock=clock, **more)
-
-
-@asynccontextmanager
-async def opened_bench(wiring: Wiring, *, children: int) -> AsyncIterator[tuple[Web, ChildExtractor, MeteredEnricher]]:
-    """Open only the parts that read and judge, without a database: what they learn is forgotten at the end."""
-    web = Web(
-        user_agent=wiring.user_agent,
-        endpoints=[wiring.ai.base_url] if wiring.ai else [],
-        obey_robots=wiring.obey_robots,
-        loopback_allowed=wiring.loopback_allowed,
-    )
-    async with web, ChildExtractor(children=children) as extractor:
-        yield web, extractor, enricher_of(wiring, web, MemoryLedger(), SystemClock())
-
-
-def backend_of(app: App, server: dict[str, Any], *, loopback: bool, is_demo: bool = False) -> Backend:
-    """Give the server what it stands on."""
-    return Backend(
-        pipelines=app.pipelines,
-        executor=app.reader_circuit,
-        shelf=app.store.shelf,
-        search=app.search,
-        changes=app.store.changes,
-        links=app.store.links,
-        intake=app.store.intake,
-        status_views=app.store.status_views,
-        item_views=app.store.item_views,
-        item_actions=app.store.operations,
-        burials=app.store.retention,
-        switches=app.store.switches,
-        tokens=app.store.tokens,
-        tracks=app.store.tracks,
-        wishes=app.store.wishes,
-        parse_lines=_parse_lines,
-        metrics=lambda: _metrics(app),
-        ready=app.health.problems,
-        wake=app.waker.wake_all,
-        observe=app.metrics.observe_request,
-        observe_answer=app.metrics.observe_answer,
-        ledger=app.ledger,
-        clock=app.clock,
-        is_demo=is_demo,
-        loopback=loopback,
-        hosts=frozenset(server["hosts"]),
-        root_path=server["root_path"],
-        cors_origins=frozenset(server["cors_origins"]),
-        version=__version__,
-    )
-
-
-def health_backend_of(app: App, server: dict[str, Any], *, loopback: bool) -> ReadBackend:
-    """Give a port for health and metrics what it stands on; it searches nothing, so no index is opened."""
-    return ReadBackend(
-        pipelines={},
-        executor=app.executor,
-        shelf=app.store.shelf,
-        search=SearchIndex(None),
-        links=app.store.links,
-        tokens=app.store.tokens,
-        metrics=lambda: _metrics(app),
-        ready=app.health.problems,
-        loopback=loopback,
-        hosts=frozenset(server["hosts"]),
-        version=__version__,
-    )
-
-
-def _parse_lines(body: bytes) -> Iterator[tuple[int, Any]]:
-    return read_lines(BytesIO(body), gzip_allowed=False)
-
-
-def _metrics(app: App) -> tuple[bytes, str]:
-    """Tell what the store knows as of now; a process that only serves has no loop that would note it."""
-    app.metrics.observe_status(app.store.status_views.status())
-    return app.metrics.render()

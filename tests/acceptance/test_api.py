@@ -12,7 +12,7 @@ from tests.support.engine import Engine
 from tests.support.waiting import until
 from tests.unit.serve.asgi import Client
 
-from tidings.app import backend_of
+from tidings.backends import backend_of
 from tidings.config import Server
 from tidings.model.item import Finding
 from tidings.pipelines import bitcoin_news, hacker_news

@@ -12,7 +12,7 @@ import pytest
 from tests.support.engine import Engine
 from tests.unit.serve.asgi import Client
 
-from tidings.app import backend_of
+from tidings.backends import backend_of
 from tidings.config import Server
 from tidings.pipelines import bitcoin_news, hacker_news
 from tidings.serve.application import build

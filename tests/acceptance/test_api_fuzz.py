@@ -25,7 +25,7 @@ from tests.support.postgres import new_postgres_database
 from tests.support.sample_server import Served
 from tests.unit.serve.asgi import Client
 
-from tidings.app import backend_of
+from tidings.backends import backend_of
 from tidings.config import Server
 from tidings.serve.application import build
 from tidings.serve.http.access import RANKS

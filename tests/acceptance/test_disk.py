@@ -24,7 +24,7 @@ from tests.support.postgres import new_postgres_database
 from tests.support.waiting import until
 from tests.unit.serve.asgi import Client
 
-from tidings.app import backend_of
+from tidings.backends import backend_of
 from tidings.config import Server
 from tidings.model.errors import BadInput, StoreUnavailable
 from tidings.pipelines import hacker_news

@@ -12,7 +12,7 @@ from typing import Any
 from tests.acceptance.beginners_world import RESTING, Expected, beginners_world, settings_for
 from tests.support.engine import Engine
 
-from tidings.app import backend_of
+from tidings.backends import backend_of
 from tidings.model.clock import SystemClock
 from tidings.net.client import Web
 from tidings.pipelines import first_issues

@@ -18,7 +18,7 @@ from tests.support.environment import ROOT
 from tests.support.packages import install_page
 
 from tidings import config
-from tidings.app import backend_of
+from tidings.backends import backend_of
 from tidings.model.errors import Misconfigured
 from tidings.net.client import Web
 from tidings.sample.serving import StandIn

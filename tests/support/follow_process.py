@@ -8,9 +8,9 @@ from contextlib import closing
 from pathlib import Path
 
 from tests.support import example
-from tidings.app import follow_loop
 from tidings.follow.search.follower import SearchFollower
 from tidings.follow.search.index import SearchIndex
+from tidings.parts import follow_loop
 from tidings.store.db.database import connect
 from tidings.store.db.executor import StoreExecutor
 from tidings.store.store import open_store

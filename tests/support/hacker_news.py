@@ -10,7 +10,7 @@ from typing import Any
 from tests.support.engine import Engine
 from tests.support.firebase import FirebaseApi
 from tests.unit.serve.asgi import Client
-from tidings.app import backend_of
+from tidings.backends import backend_of
 from tidings.model.views import RunView
 from tidings.net.client import FetchLimits
 from tidings.pipelines import hacker_news

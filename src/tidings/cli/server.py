@@ -13,7 +13,8 @@ from typing import Any
 
 import uvicorn
 
-from tidings.app import App, backend_of, health_backend_of
+from tidings.app import App
+from tidings.backends import backend_of, health_backend_of
 from tidings.model.errors import Misconfigured
 from tidings.serve.application import build
 from tidings.serve.http.connections import Allowance, guarded

@@ -11,7 +11,6 @@ from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from tidings.app import follow_loop, open_search, pipelines_of, send_nothing, store_of
 from tidings.cli.options import wiring_of
 from tidings.cli.output import end, fail, moment
 from tidings.follow.search.follower import SearchFollower
@@ -19,6 +18,7 @@ from tidings.follow.search.index import SearchIndex
 from tidings.model.errors import Misconfigured, StoreUnavailable, TidingsError
 from tidings.model.pipeline import Pipeline
 from tidings.model.views import ItemView
+from tidings.parts import follow_loop, open_search, pipelines_of, send_nothing, store_of
 from tidings.store.db.database import Database, connect
 from tidings.store.db.executor import StoreExecutor
 from tidings.store.store import Store

@@ -16,13 +16,13 @@ import msgspec
 import typer
 from rich.progress import Progress
 
-from tidings.app import opened_bench
 from tidings.cli.options import ConfigOption, JsonOption, settings_from
 from tidings.cli.output import console, end, fail, say, show_json
 from tidings.config import Settings
 from tidings.model.answers import IssueFacts
 from tidings.model.errors import BadInput, TidingsError
 from tidings.net.client import Web
+from tidings.parts import opened_bench
 from tidings.process.enrich.enricher import MeteredEnricher
 from tidings.process.extract.extractor import ChildExtractor
 from tidings.wiring import wiring_from

@@ -7,12 +7,12 @@ from typing import Annotated
 
 import typer
 
-from tidings.app import pipelines_of, send_nothing
 from tidings.cli.options import ConfigOption, PipelineArgument, wiring_of
 from tidings.cli.output import fail
 from tidings.config import pipeline_modules
 from tidings.model.publication import DELIVERY
 from tidings.model.workflow import Workflow
+from tidings.parts import pipelines_of, send_nothing
 
 
 def workflow(
