@@ -17,7 +17,7 @@ from tidings.model.outcome import Advance, Outcome
 from tidings.model.pipeline import Pipeline
 from tidings.model.workflow import Transition, Work, Workflow
 from tidings.publish.deliveries import with_deliveries
-from tidings.store.operator.status import Standing, phases, queues
+from tidings.store.operator.queues import Standing, phases, queues
 from tidings.watch.rules import Facts, Thresholds, readings
 
 OpenGround = Callable[..., Ground]

@@ -8,8 +8,9 @@ from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, TypeVar
 
-from tidings.model.attempt import Attempt, Bodies, describe, relate
+from tidings.model.attempt import Attempt, Bodies, relate
 from tidings.model.contracts import Executor, Items, Log
+from tidings.model.endings import describe
 from tidings.model.errors import StoreUnavailable
 from tidings.model.item import Lease
 from tidings.model.settlement import Reservation, Settlement

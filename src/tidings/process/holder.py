@@ -11,8 +11,8 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from tidings.model.attempt import describe
 from tidings.model.contracts import Executor, Items
+from tidings.model.endings import describe
 from tidings.model.item import Lease
 from tidings.model.settlement import Settlement
 from tidings.model.workflow import Work

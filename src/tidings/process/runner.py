@@ -1,4 +1,4 @@
-"""Runs attempts: prepares what they see, lets `model.attempt` carry them on, catches what they raise."""
+"""Runs attempts: prepares what they see, lets `model.course` carry them on, catches what they raise."""
 
 from __future__ import annotations
 
@@ -10,22 +10,10 @@ from typing import Any
 
 import msgspec
 
-from tidings.model.attempt import (
-    Attempt,
-    Bodies,
-    advanced,
-    carry_on,
-    choose,
-    ended,
-    failed,
-    perform,
-    refused,
-    relate,
-    take,
-    unknown,
-    unreadable,
-)
+from tidings.model.attempt import Attempt, Bodies, choose, perform, relate, take
 from tidings.model.contracts import Kit
+from tidings.model.course import carry_on
+from tidings.model.endings import advanced, ended, failed, refused, unknown, unreadable
 from tidings.model.errors import Transient
 from tidings.model.item import Lease
 from tidings.model.outcome import Advance, Outcome

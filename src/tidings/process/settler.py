@@ -9,8 +9,8 @@ from collections.abc import Callable, Sequence
 
 import msgspec
 
-from tidings.model.attempt import describe
 from tidings.model.contracts import Executor, Items
+from tidings.model.endings import describe
 from tidings.model.errors import StoreUnavailable
 from tidings.model.item import Reserved
 from tidings.model.settlement import Settled, Settlement

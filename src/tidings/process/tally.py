@@ -6,8 +6,8 @@ import asyncio
 from collections import Counter
 from collections.abc import Callable
 
-from tidings.model.attempt import describe
 from tidings.model.contracts import Executor
+from tidings.model.endings import describe
 from tidings.model.settlement import Merged, Settlement
 from tidings.watch.logs import Seldom, event
 from tidings.watch.metrics import Metrics

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from tidings.model.attempt import describe
 from tidings.model.contracts import Executor, Items, Kit, Log
+from tidings.model.endings import describe
 from tidings.model.errors import StoreUnavailable
 from tidings.model.item import Lease
 from tidings.model.pace import Pace

@@ -8,7 +8,8 @@ import msgspec
 import pytest
 from tests.support import example
 
-from tidings.model.attempt import Attempt, by_hand
+from tidings.model.attempt import Attempt
+from tidings.model.course import by_hand
 from tidings.model.errors import BadInput, Permanent
 from tidings.model.item import ByHand, Lease, Step
 from tidings.model.outcome import Advance, No, Outcome, Postpone, Reject, Verdict

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tidings.model.attempt import _cause as sort_of
+from tidings.model.endings import cause_of as sort_of
 
 
 @pytest.mark.parametrize(

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
-from tidings.model.attempt import Attempt, ask_by_hand, by_hand, relate
+from tidings.model.attempt import Attempt, relate
 from tidings.model.changes import AcceptedCopy
+from tidings.model.course import ask_by_hand, by_hand
 from tidings.model.errors import BadInput
 from tidings.model.history import came_past
 from tidings.model.item import ByHand, Item, Lease

@@ -4,28 +4,27 @@ from __future__ import annotations
 
 import time
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from itertools import takewhile
-from typing import Any, NamedTuple
+from typing import Any
 
-from tidings.model.pipeline import Pipeline, Schedule, Source
+from tidings.model.pipeline import Pipeline, Source
 from tidings.model.publication import DELIVERY, delivery_keys
 from tidings.model.views import (
     AlertView,
     ChannelView,
-    Health,
     IntakeView,
     PipelineView,
     Point,
-    RunView,
     SourceView,
     StatusView,
 )
-from tidings.model.workflow import PURE
 from tidings.store.db.database import Database, read_clock
 from tidings.store.followers import FollowerNotes
 from tidings.store.limits import BudgetStore, LimiterStore
 from tidings.store.log import IntakeLog
+from tidings.store.operator.queues import MERGE, ItemCount, Standing, dead_by_transition, lags, phases, queues
+from tidings.store.operator.source_health import describe, health_of
 from tidings.store.pauses import PauseStore
 from tidings.store.processes import ProcessNotes
 from tidings.store.sources import ScheduleRow, ScheduleStore
@@ -36,91 +35,9 @@ NOTED_MS = 300_000
 COUNT_SHARE = 0.1
 """What of the time may go into counting items, where looking is frequent and the table big."""
 QUICK_SECONDS, STALE_SECONDS_MAX = 0.05, 30.0
-SILENT_FACTOR = 5
-SLOW_SECONDS_MIN = 60.0
-
-MERGE = "merge"
-LANE_NAMES = {PURE: "process"}
-"""How the lag calls what waits for a lane that has no phase."""
-
-WAITING = frozenset({"open", "parked"})
-"""The standings of what has a way to go, now or later."""
 
 SUMMED = ("settled:", "published:", "api_requests:", "api_errors:")
 """What every process counts for itself."""
-
-
-class ItemCount(NamedTuple):
-    """How many items of a kind stand in a state."""
-
-    pipeline: str
-    kind: str
-    state: str
-    standing: str
-    items: int
-    leased: int
-    due: int | None
-    changed_at: int
-    since: int
-    """When the one that stands there longest came to its state."""
-
-
-class Standing(NamedTuple):
-    """How many items of a kind stand so in a state."""
-
-    kind: str
-    state: str
-    standing: str
-    items: int
-
-
-def queues(pipeline: Pipeline | None, counts: Iterable[Standing]) -> dict[str, int]:
-    """Count what waits for each lane, by the declared workflows: names of states mean nothing here."""
-    waiting: dict[str, int] = defaultdict(int)
-    workflows = pipeline.workflows if pipeline is not None else {}
-    for each in counts:
-        workflow = workflows.get(each.kind)
-        ways = workflow.automatic_from(each.state) if workflow is not None else ()
-        if ways and each.standing in WAITING:
-            waiting[ways[0].lane] += each.items
-    return dict(waiting)
-
-
-def phases(pipeline: Pipeline | None, counts: Iterable[Standing]) -> dict[str, int]:
-    """Count what waits for each phase, such as `summarize`: the workflows say which states are which."""
-    waiting: dict[str, int] = defaultdict(int)
-    workflows = pipeline.workflows if pipeline is not None else {}
-    for each in counts:
-        workflow = workflows.get(each.kind)
-        phase = workflow.phase_of(each.state) if workflow is not None else None
-        if phase is not None and each.standing in WAITING:
-            waiting[phase] += each.items
-    return dict(waiting)
-
-
-def dead_by_transition(pipeline: Pipeline | None, counts: Iterable[Standing]) -> dict[str, int]:
-    """Count dead letters by the transition they failed in; where a state has none of its own, by the state."""
-    found: dict[str, int] = defaultdict(int)
-    workflows = pipeline.workflows if pipeline is not None else {}
-    for each in counts:
-        if each.standing == "dead":
-            ways = workflows[each.kind].automatic_from(each.state) if each.kind in workflows else ()
-            found[ways[0].name if ways else each.state] += each.items
-    return dict(found)
-
-
-def lags(pipeline: Pipeline | None, counts: Iterable[ItemCount], now: int) -> dict[str, float]:
-    """Return per phase for how long the oldest item has waited for it, whether due, parked, leased or postponed."""
-    waits: dict[str, float] = {}
-    workflows = pipeline.workflows if pipeline is not None else {}
-    for each in counts:
-        workflow = workflows.get(each.kind)
-        ways = workflow.automatic_from(each.state) if workflow is not None else ()
-        if workflow is None or not ways or each.standing not in WAITING:
-            continue
-        phase = workflow.phase_of(each.state) or LANE_NAMES.get(ways[0].lane, ways[0].lane)
-        waits[phase] = max(waits.get(phase, 0.0), round((now - each.since) / 1000, 1))
-    return waits
 
 
 class StatusReader:
@@ -289,7 +206,7 @@ class StatusReader:
         return SourceView(
             name=name,
             pipeline=pipeline,
-            health=(health := _health(name, pipeline, source, row, runs, paused, now)),
+            health=(health := health_of(name, pipeline, source, row, runs, paused, now)),
             until=row.next_at if health in ("out of credits", "slow") else None,
             schedule=describe(schedule),
             last_success_at=row.last_success_at,
@@ -341,66 +258,3 @@ class StatusReader:
             else:
                 points = tx.rows(Point, "samples", series=series, since=since_ms)
         return [Point(point.at, float(point.value)) for point in points]
-
-
-def describe(schedule: Schedule) -> str:
-    """Say in words when a source is asked."""
-    if schedule.cron is not None:
-        return f"cron {schedule.cron}"
-    seconds = schedule.every_seconds or 0
-    for size, name in ((3600, "h"), (60, "min")):
-        if seconds >= size and seconds % size == 0:
-            return f"every {seconds / size:g} {name}"
-    return f"every {seconds:g} s"
-
-
-def _health(
-    name: str,
-    pipeline: str,
-    source: Source,
-    row: ScheduleRow,
-    runs: list[RunView],
-    paused: Mapping[str, str],
-    now: int,
-) -> Health:
-    """Say in a word how a source is; what a person has to mend comes first."""
-    if f"source:{name}" in paused or f"pipeline:{pipeline}" in paused:
-        return "paused"
-    if row.lease_until is not None and row.lease_until > now:
-        return "running"
-    last = next((run for run in runs if run.ended_at is not None and run.ended != "stopped"), None)
-    ended = last.ended if last is not None else None
-    if row.failures:
-        return "refused" if ended == "refused" else "failing"
-    if ended == "out of credits":
-        return "out of credits"
-    if last is None or (row.last_success_at is None and ended is None):
-        return "waiting"
-    if ended == "incomplete":
-        return "incomplete"
-    if ended == "slowed" or _is_slow(source.schedule, last):
-        return "slow"
-    if getattr(source, "lists_anew", False) and is_empty(runs):
-        return "empty"
-    return "silent" if is_silent(row, runs, now) else "healthy"
-
-
-def _is_slow(schedule: Schedule, run: RunView) -> bool:
-    """Tell whether a run took longer than the time between two; one minute is never long."""
-    took = ((run.ended_at or run.started_at) - run.started_at) / 1000
-    return took > max(schedule.every_seconds or 3600.0, SLOW_SECONDS_MIN)
-
-
-def is_empty(runs: list[RunView]) -> bool:
-    """Tell whether a source that lists what there is at every run listed nothing last time, and something before."""
-    ended = [run for run in runs if run.ended_at is not None and run.ended in (None, "complete")]
-    return bool(ended) and not ended[0].found and any(run.found for run in ended[1:])
-
-
-def is_silent(row: ScheduleRow, runs: list[RunView], now: int) -> bool:
-    """Tell whether a source has brought nothing new for much longer than is its own habit."""
-    with_new = [r.started_at for r in runs if r.new]
-    if row.last_new_at is None or len(with_new) < 3:
-        return False
-    rhythm = (with_new[0] - with_new[-1]) / (len(with_new) - 1)
-    return now - row.last_new_at > max(SILENT_FACTOR * rhythm, 6 * HOUR_MS)
