@@ -238,7 +238,13 @@ class App:
         modules = notifier_modules()
         for spec in wiring.channels:
             notifier = modules[spec.kind].build(spec.settings, spec.name, self.web, wiring.loopback_allowed)
-            yield Channel(spec.name, notifier, policy=spec.settings.policy, limiter=getattr(notifier, "limiter", ""))
+            yield Channel(
+                spec.name,
+                notifier,
+                policy=spec.settings.policy,
+                limiter=getattr(notifier, "limiter", ""),
+                limit=getattr(notifier, "per_minute", 30),
+            )
 
     def _work_came(self) -> None:
         self.waker.wake_all()

@@ -6,8 +6,10 @@ import re
 import unicodedata
 
 from tidings.model.harmless import visible
+from tidings.model.publication import Notice
 
 ELLIPSIS = "…"
+FACT_CHARS_MAX = 1000
 READ_CHARS_MAX = 20_000
 """Far above every limit of a chat; what comes behind is not even looked at."""
 
@@ -44,6 +46,17 @@ def fit(text: str, limit: int, *, markdown: bool = True) -> str:
         return shown
     kept = text[: _word_end(text, _reach(text, limit - units(ELLIPSIS), markdown))].rstrip(" \n,;:–—-(/")
     return (escape(kept) if markdown else kept) + ELLIPSIS if limit > 0 else ""
+
+
+def facts(notice: Notice) -> list[tuple[str, str]]:
+    """Return the fields that say something, as plain text."""
+    pairs = ((one_line(field.name, FACT_CHARS_MAX), clean(field.value)[:FACT_CHARS_MAX]) for field in notice.fields)
+    return [(name, value) for name, value in pairs if name and value]
+
+
+def one_line(text: str, limit: int) -> str:
+    """Return plain text on one line, cut at a word: for titles, subjects and labels."""
+    return fit(" ".join(clean(text[:READ_CHARS_MAX]).split()), limit, markdown=False)
 
 
 def _shown(text: str, at: int) -> str:

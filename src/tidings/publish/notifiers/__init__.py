@@ -5,7 +5,8 @@ Such a module has:
 - `Settings`, a `ChannelSettings`: what may stand in `[notifiers.<kind>.<name>]`. A field `SecretStr | None` comes from
   the environment and must be set before the channel can be used; a secret that may be missing defaults to "".
 - `build(settings, name, fetcher, loopback)`: the `Notifier` of one channel. A notifier whose channels share a rate at
-  the service names that rate in its attribute `limiter`.
+  the service names that rate in its attribute `limiter`; one that may send less than 30 in a minute says so in
+  `per_minute`.
 - `async check(notifier)`: what the service says of the channel without a message being sent, or a raised error.
 - `preview(settings, notice)`: the message as it would be sent; the secrets may be missing.
 - `endpoints(settings, name, loopback)`, if `fetcher` is used: the addresses it may call. It runs before anything is

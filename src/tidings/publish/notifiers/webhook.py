@@ -11,7 +11,6 @@ import time
 from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Any
-from urllib.parse import urlsplit
 
 import msgspec
 from pydantic import Field, SecretStr
@@ -19,25 +18,15 @@ from standardwebhooks import Webhook
 
 from tidings.model.clock import rfc3339
 from tidings.model.contracts import Fetcher, Receipt
-from tidings.model.errors import Ambiguous, Misconfigured, Permanent, SlowDown, TidingsError
+from tidings.model.errors import Misconfigured
 from tidings.model.publication import Notice
-from tidings.model.web import Response
-from tidings.net.statuses import retry_after_seconds
 from tidings.publish.notifiers import ChannelSettings
+from tidings.publish.service import Service, origin, secret_value
 
 EVENT = "tidings.notice"
-TIMEOUT_SECONDS = 20.0
-WAIT_SECONDS_UNSTATED = 60.0
 SIGNING_PREFIX = "whsec_"
 SECRET_BYTES_MIN = 24
 SECRET_BYTES_MAX = 64
-
-_NEEDS_A_PERSON = {
-    401: "it does not know us",
-    403: "it forbids this",
-    404: "there is nothing at this address",
-    410: "it wants no more messages",
-}
 
 
 class Settings(ChannelSettings):
@@ -52,12 +41,12 @@ class Settings(ChannelSettings):
 def endpoints(settings: Settings, name: str, loopback: frozenset[tuple[str, int]]) -> tuple[str, ...]:  # noqa: ARG001  # the web client knows them
     """Return the address's origin; refuse an address or a secret that cannot work."""
     signer(settings, name)
-    return (origin(_value(settings.url), name),)
+    return (origin(secret_value(settings.url), f"webhook:{name}"),)
 
 
 def build(settings: Settings, name: str, fetcher: Fetcher, loopback: frozenset[tuple[str, int]]) -> SignedWebhook:  # noqa: ARG001
     """Return the notifier of one address."""
-    return SignedWebhook(_value(settings.url), signer(settings, name), name, fetcher)
+    return SignedWebhook(secret_value(settings.url), signer(settings, name), name, fetcher)
 
 
 async def check(notifier: SignedWebhook) -> str:
@@ -79,28 +68,24 @@ class SignedWebhook:
         self.name = name
         self._url = url
         self._signer = signer
-        self._fetcher = fetcher
+        self._service = Service(f"webhook:{name}", fetcher, (url,), now=now)
         self._now = now
 
     def __repr__(self) -> str:
-        return f"SignedWebhook({self._who})"
+        return f"SignedWebhook({self._service.who})"
 
     async def send(self, notice: Notice, delivery_id: str) -> Receipt:
         """Post one signed message; raise the error that says what to do where it is not taken."""
         now = self._now()
         body = msgspec.json.encode(message(notice, delivery_id, round(now * 1000)))
-        response = await self._post(body, self._headers(delivery_id, now, body))
+        response = await self._service.call("POST", self._url, headers=self._headers(delivery_id, now, body), data=body)
         if 200 <= response.status < 300:
             return Receipt(delivery_id, f"answered {response.status}")
-        raise self._failure(response)
+        raise self._service.slow_down(response) if response.status == 503 else self._service.failure(response)
 
     def render(self, notice: Notice, delivery_id: str) -> dict[str, Any]:
         """Return the body as it would be posted."""
         return message(notice, delivery_id, round(self._now() * 1000))
-
-    @property
-    def _who(self) -> str:
-        return f"webhook:{self.name}"
 
     def _headers(self, delivery_id: str, now: float, body: bytes) -> dict[str, str]:
         signature = self._signer.sign(delivery_id, datetime.fromtimestamp(int(now), UTC), body.decode())
@@ -110,29 +95,6 @@ class SignedWebhook:
             "webhook-timestamp": str(int(now)),
             "webhook-signature": signature,
         }
-
-    async def _post(self, body: bytes, headers: dict[str, str]) -> Response:
-        try:
-            return await self._fetcher.call(
-                "POST", self._url, headers=headers, data=body, timeout_seconds=TIMEOUT_SECONDS
-            )
-        except TidingsError as error:
-            # The cause is dropped on purpose: it may repeat the address, which often holds a token.
-            raise type(error)(f"{self._who}: {_without(str(error), self._url)}") from None
-
-    def _failure(self, response: Response) -> TidingsError:
-        status = response.status
-        if status in (429, 503):
-            stated = retry_after_seconds(response.headers, self._now())
-            wait = WAIT_SECONDS_UNSTATED if stated is None else stated
-            return SlowDown(f"{self._who} asked us to wait {wait:g} s ({status})", retry_after_seconds=wait)
-        if status in _NEEDS_A_PERSON:
-            return Misconfigured(f"{self._who} answered {status}: {_NEEDS_A_PERSON[status]}; mend it, then resume it")
-        if 300 <= status < 400:
-            return Misconfigured(f"{self._who} answered {status}, a redirect; set the address it leads to")
-        if status >= 500 or status == 408:
-            return Ambiguous(f"{self._who} answered {status}; the notice may or may not have been taken")
-        return Permanent(f"{self._who} refused the notice with {status}")
 
 
 def message(notice: Notice, delivery_id: str, now_ms: int) -> dict[str, Any]:
@@ -154,33 +116,10 @@ def message(notice: Notice, delivery_id: str, now_ms: int) -> dict[str, Any]:
 def signer(settings: Settings, name: str) -> Webhook:
     """Return what signs messages, or refuse a secret that is none."""
     try:
-        secret = base64.b64decode(_value(settings.secret).removeprefix(SIGNING_PREFIX), validate=True)
+        secret = base64.b64decode(secret_value(settings.secret).removeprefix(SIGNING_PREFIX), validate=True)
     except ValueError:
         secret = b""
     if not SECRET_BYTES_MIN <= len(secret) <= SECRET_BYTES_MAX:
         wanted = f"{SIGNING_PREFIX} and {SECRET_BYTES_MIN} to {SECRET_BYTES_MAX} bytes in base64"
         raise Misconfigured(f"webhook:{name}: the secret must be {wanted}")
     return Webhook(secret)
-
-
-def origin(url: str, name: str) -> str:
-    """Return the origin of an address without repeating the rest of it."""
-    try:
-        parts = urlsplit(url.strip())
-        port = f":{parts.port}" if parts.port is not None else ""
-    except ValueError:
-        parts, port = urlsplit(""), ""
-    if parts.scheme not in ("http", "https") or not parts.hostname or "@" in parts.netloc:
-        raise Misconfigured(f"webhook:{name}: the address must look like https://example.org/path, without a password")
-    host = f"[{parts.hostname}]" if ":" in parts.hostname else parts.hostname
-    return f"{parts.scheme}://{host}{port}"
-
-
-def _value(secret: SecretStr | None) -> str:
-    return secret.get_secret_value().strip() if secret else ""
-
-
-def _without(text: str, url: str) -> str:
-    for part in (url, urlsplit(url).path, urlsplit(url).query):
-        text = text.replace(part, "***") if len(part) > 1 else text
-    return text
