@@ -94,7 +94,7 @@ BAD: dict[str, Bad] = {
     "unknown key of a lane": Bad("[lanes.pure]\nbatches = 1\n", "did you mean batch?"),
     "unknown lane": Bad("[lanes.fast]\nbatch = 1\n", "lanes.fast"),
     "unknown key of a channel": Bad("[notifiers.discord.room]\nalert = true\n", "did you mean alerts?"),
-    "unknown notifier": Bad("[notifiers.slack.room]\n", "notifiers.slack"),
+    "unknown notifier": Bad("[notifiers.pager.room]\n", "notifiers.pager"),
     "unknown pipeline": Bad("[pipelines.hackernews]\n", "did you mean hacker_news?"),
     "unknown key of a pipeline": Bad(f"{HN}max_retry = 3\n", "did you mean max_retries?"),
     "unknown environment name": Bad(HN, "TIDINGS_DATABASE", {"TIDINGS_DATABASE": "sqlite:///a.db"}),
