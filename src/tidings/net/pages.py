@@ -89,7 +89,7 @@ class Pages:
         limits = self._limits
         wish = Wish(
             accept=accept or ACCEPT_PAGES,
-            wire_bytes=min(limits.wire_bytes, max_bytes or limits.wire_bytes),
+            wire_bytes=min(limits.body_bytes, max_bytes or limits.wire_bytes),
             body_bytes=min(limits.body_bytes, max_bytes or limits.body_bytes),
             robots=robots,
             conditional=conditional,

@@ -1,6 +1,8 @@
 from __future__ import annotations
 
 import time
+from datetime import UTC, datetime, timedelta
+from email.utils import format_datetime
 from pathlib import Path
 
 import pytest
@@ -11,6 +13,7 @@ from tidings.discover.feed import NotAFeed, ParsedFeed, find_feeds, next_check_s
 from tidings.discover.feed.entry import ENTRIES_MAX
 
 URL = "https://example.org/feed"
+FIRST_DAY = datetime(1995, 1, 1, tzinfo=UTC)
 
 
 def rss(*items: str, channel: str = "", root: str = '<rss version="2.0">') -> bytes:
@@ -87,8 +90,9 @@ def test_json_feed_is_read():
         {"id":"b","content_text":"plain"},"nonsense",{"title":"nothing to go by"}]}"""
     feed = read(body, "application/feed+json")
     assert feed.format == "json11"
-    assert feed.dropped == 2
-    first, second = feed.entries
+    assert (feed.repeated, feed.empty) == (0, (3,))
+    first, second, third = feed.entries
+    assert (third.title, third.url) == ("nothing to go by", None)
     assert (first.id, first.url, first.author) == ("7", "https://j.example/a", "N")
     assert first.content_html.startswith('<p>Hi <a href="https://j.example/b"')
     assert "script" not in first.content_html
@@ -237,8 +241,11 @@ def test_entities_are_neither_expanded_nor_loaded(tmp_path: Path):
 
 
 def test_the_number_of_entries_is_bounded():
-    feed = read(rss(*(f"<title>{n}</title><guid>{n}</guid>" for n in range(ENTRIES_MAX + 200))))
+    feed = read(rss(*(dated(day) for day in range(ENTRIES_MAX + 200))))
     assert len(feed.entries) == ENTRIES_MAX
+    assert feed.entries[0].title == str(ENTRIES_MAX + 199)
+    assert feed.left_out == f"the 200 oldest of {ENTRIES_MAX + 200:,} entries"
+    assert feed.flaw is None
 
 
 def test_a_huge_entry_is_cut():
@@ -251,7 +258,8 @@ def test_a_huge_entry_is_cut():
 
 def test_endless_nesting_is_refused():
     with pytest.raises(NotAFeed, match="nests"):
-        read(b"<rss><channel><item><title>" + b"<a>" * 100_000)
+        read(b"<rss><channel><title>" + b"<a>" * 100_000)
+    assert read(b"<rss><channel><item><title>" + b"<a>" * 100_000).entries == ()
 
 
 @pytest.mark.parametrize(
@@ -284,12 +292,51 @@ def test_a_date_in_the_future_is_reported_as_given():
     assert entry.published_ms == 2**31 * 1000
 
 
-def test_repeated_and_nameless_entries_are_dropped_and_counted():
-    feed = read(
-        rss("<guid>1</guid><title>first</title>", "<guid>1</guid><title>again</title>", "<title>nameless</title>")
-    )
+def test_repeated_and_empty_entries_are_counted():
+    feed = read(rss("<guid>1</guid><title>first</title>", "<guid>1</guid><title>again</title>", "<title/>"))
     assert [e.title for e in feed.entries] == ["first"]
-    assert feed.dropped == 2
+    assert (feed.repeated, feed.empty) == (1, (3,))
+
+
+def test_an_entry_without_id_and_address_is_known_by_its_content():
+    body = rss("<title>Fog</title><description>thick</description>", "<description>Only words</description>")
+    feed = read(body)
+    assert [(e.title, e.summary_text, e.url) for e in feed.entries] == [
+        ("Fog", "thick", None),
+        ("", "Only words", None),
+    ]
+    assert len({e.id for e in feed.entries}) == 2
+    assert [e.id for e in read(body).entries] == [e.id for e in feed.entries]
+
+
+def test_a_recording_without_a_page_is_its_own_page():
+    entry = only(rss("<title>Ep</title><enclosure url='https://pod.example/1.mp3' type='audio/mpeg' length='1'/>"))
+    assert entry.url == "https://pod.example/1.mp3"
+
+
+def dated(day: int) -> str:
+    return (
+        f"<title>{day}</title><guid>{day}</guid><pubDate>{format_datetime(FIRST_DAY + timedelta(days=day))}</pubDate>"
+    )
+
+
+def test_a_feed_written_oldest_first_shows_its_newest_first_and_all_of_it():
+    feed = read(rss(*(dated(day) for day in range(730))))
+    assert [e.title for e in feed.entries] == [str(day) for day in reversed(range(730))]
+    assert (feed.left_out, feed.flaw) == (None, None)
+
+
+def test_a_feed_of_more_than_four_million_characters_is_read_whole():
+    words = "x" * 9_000
+    feed = read(rss(*(f"{dated(day)}<description>{words}</description>" for day in range(600))))
+    assert len(feed.entries) == 600
+    assert (feed.left_out, feed.flaw) == (None, None)
+
+
+def test_an_entry_that_nests_without_end_costs_only_itself():
+    feed = read(rss("<title>A</title><guid>1</guid>", "<guid>2</guid><title>" + "<a>" * 500, "<title>C</title>"))
+    assert [e.title for e in feed.entries] == ["A", "C"]
+    assert feed.left_out == "1 entries with too many levels or attributes"
 
 
 def test_an_empty_feed_is_a_feed():

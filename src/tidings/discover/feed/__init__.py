@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from tidings.discover.feed.entry import FeedEntry, ParsedFeed
+from tidings.discover.feed.errors import NotAFeed
 from tidings.discover.feed.links import find_feeds
 from tidings.discover.feed.poll import FeedGone, FeedPlace, FeedPoll, poll_feed
 from tidings.discover.feed.reader import next_check_seconds, parse_feed
-from tidings.discover.feed.text import NotAFeed
 
 __all__ = [
     "FeedEntry",

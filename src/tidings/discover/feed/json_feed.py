@@ -16,10 +16,13 @@ from tidings.discover.feed.entry import (
     TITLE_CHARS_MAX,
     FeedEntry,
     ParsedFeed,
-    distinct,
+    content_id,
+    newest_first,
+    sift,
 )
+from tidings.discover.feed.errors import NotAFeed
 from tidings.discover.feed.markup import clean_html, first_image, one_line, plain_text
-from tidings.discover.feed.text import CHARS_MAX, NotAFeed
+from tidings.discover.feed.text import CHARS_MAX, too_many
 from tidings.model.clock import read_time
 from tidings.model.urls import shown_url, web_address
 
@@ -42,15 +45,18 @@ def parse_json_feed(text: str, url: str) -> ParsedFeed:
     home = web_address(document.get("home_page_url"), url)
     language = _text(document, "language", 20).lower() or None
     base = home or url
-    entries, dropped = distinct(_entry(item, base, language) for item in items[:ENTRIES_MAX])
+    chosen = newest_first(_published_ms(item) for item in items)[:ENTRIES_MAX]
+    sifted = sift(_entry(items[place], base, language) for place in sorted(chosen))
     return ParsedFeed(
         url=url,
         format=f"json{number.replace('.', '')[:4]}",
         title=_text(document, "title", TITLE_CHARS_MAX),
-        entries=entries,
+        entries=sifted.entries,
         home=home,
         language=language,
-        dropped=dropped + max(0, len(items) - ENTRIES_MAX),
+        repeated=sifted.repeated,
+        empty=sifted.empty,
+        left_out=too_many(len(items), len(chosen)),
     )
 
 
@@ -58,25 +64,34 @@ def _entry(item: Any, base: str, language: str | None) -> FeedEntry | None:
     if not isinstance(item, dict):
         return None
     address = web_address(item.get("url"), base) or web_address(item.get("external_url"), base)
-    identity = _identity(item.get("id")) or address
-    if identity is None:
-        return None
     html, plain = _raw(item, "content_html"), _raw(item, "content_text")
     updated = _time_ms(item.get("date_modified"))
-    published = _time_ms(item.get("date_published"))
+    published = _published_ms(item)
+    title = _text(item, "title", TITLE_CHARS_MAX)
+    summary = plain_text(_raw(item, "summary") or html or plain, SUMMARY_CHARS_MAX)
+    identity = _identity(item.get("id")) or address or content_id(title, summary, published)
+    if identity is None:
+        return None
     return FeedEntry(
         id=identity,
         url=address or web_address(identity if "://" in identity else None, base),
-        title=_text(item, "title", TITLE_CHARS_MAX),
-        summary_text=plain_text(_raw(item, "summary") or html or plain, SUMMARY_CHARS_MAX),
+        title=title,
+        summary_text=summary,
         content_html=clean_html(html, address or base) if html else "",
         author=_author(item),
-        published_ms=published if published is not None else updated,
+        published_ms=published,
         updated_ms=updated,
         image=web_address(item.get("image") or item.get("banner_image"), base) or first_image(html, address or base),
         categories=_tags(item.get("tags")),
         language=_text(item, "language", 20).lower() or language,
     )
+
+
+def _published_ms(item: Any) -> int | None:
+    if not isinstance(item, dict):
+        return None
+    published = _time_ms(item.get("date_published"))
+    return published if published is not None else _time_ms(item.get("date_modified"))
 
 
 def _identity(value: Any) -> str | None:

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-import asyncio
 from dataclasses import dataclass
 from hashlib import blake2b
 
 import msgspec
 
 from tidings.discover.feed.entry import ParsedFeed
+from tidings.discover.feed.errors import NotAFeed
 from tidings.discover.feed.links import find_feeds
-from tidings.discover.feed.reader import parse_feed
-from tidings.discover.feed.text import NotAFeed
-from tidings.model.contracts import Fetcher
+from tidings.discover.feed.reader import FeedReading, read_feed
+from tidings.model.contracts import Extractor, Fetcher, Kit
 from tidings.model.errors import Misconfigured, Permanent
+from tidings.model.item import Rejected
 from tidings.model.urls import public_host, shown_url
 from tidings.model.web import Response
 
@@ -23,6 +23,8 @@ ACCEPT = (
 )
 GONE = 410
 CANDIDATES_MAX = 5
+BYTES_MAX = 20 * 1024 * 1024
+"""A feed may be as large as that even where its server does not compress."""
 
 
 class FeedPlace(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -66,10 +68,23 @@ class FeedPoll:
             notes.append(f"moved to {public_host(self.place.url)}")
         if self.feed.flaw:
             notes.append(f"not well-formed: {self.feed.flaw}")
+        if self.feed.repeated:
+            notes.append(f"{self.feed.repeated} entries stand in it more than once")
         return "; ".join(notes)[:300] or None
 
+    @property
+    def incomplete(self) -> str | None:
+        """Say what stands in the feed and was not read."""
+        return f"left out: {self.feed.left_out}" if self.feed is not None and self.feed.left_out else None
 
-async def poll_feed(fetcher: Fetcher, url: str, *, cursor: object, digest: str, setting: str) -> FeedPoll:
+    @property
+    def rejected(self) -> tuple[Rejected, ...]:
+        """Name the entries that have nothing to show."""
+        empty = self.feed.empty if self.feed is not None else ()
+        return tuple(Rejected(place, "the entry has neither words nor an address nor an id") for place in empty)
+
+
+async def poll_feed(kit: Kit, url: str, *, cursor: object, digest: str, setting: str) -> FeedPoll:
     """Ask for the feed configured as `url` and read it, unless its answer has the `digest` of the last completed run.
 
     `cursor` is the place an earlier poll returned, as builtins. Raise NotAFeed for what is none, and FeedGone
@@ -78,19 +93,19 @@ async def poll_feed(fetcher: Fetcher, url: str, *, cursor: object, digest: str, 
     start = _place(cursor, url)
     if start.gone:
         raise FeedGone(start, setting)
-    response, place, is_site = await _fetch(fetcher, start, setting)
+    response, place, is_site = await _fetch(kit.fetcher, start, setting)
     # A 304 does not prove that the stored copy was read: the run that fetched it may have died before its commit. So
     # the digest of the last completed run decides.
     found = _digest(response)
     if found == digest:
         return FeedPoll(response, place, found, None)
     try:
-        feed = await _parsed(response)
+        feed = await _parsed(kit.extractor, response)
     except NotAFeed as error:
         if digest and not is_site:
             # This address gave a feed before. Now it gives a block page, and what that links to is not ours.
             raise
-        feed, response, place = await _announced(fetcher, url, response, error)
+        feed, response, place = await _announced(kit, url, response, error)
     return FeedPoll(response, place, _digest(response), feed)
 
 
@@ -106,7 +121,7 @@ def _place(cursor: object, url: str) -> FeedPlace:
 async def _fetch(fetcher: Fetcher, place: FeedPlace, setting: str) -> tuple[Response, FeedPlace, bool]:
     """Ask for the feed; tell also whether the site was asked instead, because what it announced is gone."""
     try:
-        response = await fetcher.page(place.url, accept=ACCEPT, conditional=True)
+        response = await fetcher.page(place.url, accept=ACCEPT, max_bytes=BYTES_MAX, conditional=True)
     except Permanent as error:
         if place.announced and error.status is not None:
             response, place, _ = await _fetch(fetcher, FeedPlace(place.configured, place.configured), setting)
@@ -118,22 +133,24 @@ async def _fetch(fetcher: Fetcher, place: FeedPlace, setting: str) -> tuple[Resp
     return response, FeedPlace(place.configured, moved, place.announced) if moved else place, False
 
 
-async def _announced(
-    fetcher: Fetcher, url: str, site: Response, trouble: NotAFeed
-) -> tuple[ParsedFeed, Response, FeedPlace]:
+async def _announced(kit: Kit, url: str, site: Response, trouble: NotAFeed) -> tuple[ParsedFeed, Response, FeedPlace]:
     """Read the first feed that a site announces and that is one."""
     for address in find_feeds(site.body, site.url)[:CANDIDATES_MAX]:
         try:
-            response = await fetcher.page(address, accept=ACCEPT, conditional=True)
-            feed = await _parsed(response)
+            response = await kit.fetcher.page(address, accept=ACCEPT, max_bytes=BYTES_MAX, conditional=True)
+            feed = await _parsed(kit.extractor, response)
         except (NotAFeed, Permanent):
             continue
         return feed, response, FeedPlace(url, response.permanently_moved_to or address, announced=True)
     raise trouble
 
 
-async def _parsed(response: Response) -> ParsedFeed:
-    return await asyncio.to_thread(parse_feed, response.body, response.headers.get("content-type"), response.url)
+async def _parsed(extractor: Extractor, response: Response) -> ParsedFeed:
+    content_type = response.headers.get("content-type")
+    reading = await extractor.apart(FeedReading, read_feed, response.body, content_type, response.url)
+    if reading.feed is None:
+        raise NotAFeed(reading.trouble or f"{shown_url(response.url)} holds no feed that could be read")
+    return reading.feed
 
 
 def _digest(response: Response) -> str:

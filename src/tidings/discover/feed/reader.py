@@ -6,18 +6,36 @@ Nothing here touches the network: the bytes are given, and neither entities nor 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 
 from tidings.discover.feed.entry import ParsedFeed, seconds
+from tidings.discover.feed.errors import NotAFeed
 from tidings.discover.feed.json_feed import parse_json_feed
-from tidings.discover.feed.text import NotAFeed, decode
+from tidings.discover.feed.text import decode
 from tidings.discover.feed.xml_feed import parse_xml_feed
 from tidings.model.urls import shown_url
+
+
+@dataclass(frozen=True, slots=True)
+class FeedReading:
+    """What came of reading: a feed, or why it is none."""
+
+    feed: ParsedFeed | None = None
+    trouble: str | None = None
+
+
+def read_feed(body: bytes, content_type: str | None, url: str) -> FeedReading:
+    """Read a feed or say why that cannot be done; made to be called in a child process."""
+    try:
+        return FeedReading(parse_feed(body, content_type, url))
+    except NotAFeed as error:
+        return FeedReading(trouble=str(error))
 
 
 def parse_feed(body: bytes, content_type: str | None, url: str) -> ParsedFeed:
     """Read a feed, or raise NotAFeed saying why it is none. `url` is where it came from and resolves relative links.
 
-    It may take up to two seconds on hostile input: call it in a thread.
+    It may take seconds on hostile input: call it in a child process.
     """
     text = decode(body, content_type)
     if not text.strip():

@@ -6,18 +6,13 @@ import codecs
 import re
 from html.entities import html5
 
-from tidings.discover.feed.entry import ENTRIES_MAX
-from tidings.model.errors import Transient
+from tidings.discover.feed.errors import NotAFeed
+from tidings.discover.feed.spans import keep_newest
 from tidings.model.harmless import storable
 from tidings.model.urls import shown_url
 
-CHARS_MAX = 4 * 1024 * 1024
-DEPTH_MAX = 100
-TAGS_MAX = 100_000
-"""Measured: the parser needs at most 20 microseconds a tag, so a hostile feed costs two seconds, not minutes."""
-
-ATTRIBUTES_MAX = 200
-"""Of one tag; the parser's time grows with their square."""
+CHARS_MAX = 20 * 1024 * 1024
+"""No less than the most bytes that are fetched."""
 HEAD_CHARS = 64 * 1024
 
 _BOMS = (
@@ -36,16 +31,10 @@ _CHARSET = re.compile(r"""charset\s*=\s*["']?([A-Za-z0-9._:-]{1,40})""", re.IGNO
 _HTML = re.compile(r"<!doctype\s+html|<html[\s>]", re.IGNORECASE)
 _ROOT = re.compile(r"<(?:[\w.-]{1,20}:)?(rss|feed|rdf|channel)(?=[\s>/])", re.IGNORECASE)
 _NAMED = re.compile(r"&([A-Za-z][A-Za-z0-9]{1,31});")
-_TAG_NAME = re.compile(r"[A-Za-z_][\w:.-]{0,100}")
-_ENTRY_NAMES = frozenset({"item", "entry"})
 # An outlet writes an empty `dc:description` behind its full `description`; the parser would let the last one win.
 _EMPTY = re.compile(
     r"<((?:dc:|itunes:|media:)?(?:description|summary|subtitle)|content:encoded)\s*(?:/>|>\s*</\1\s*>)", re.IGNORECASE
 )
-
-
-class NotAFeed(Transient):
-    """What came back cannot be read as a feed; the message says why. A block page goes away, so time may heal it."""
 
 
 def decode(body: bytes, content_type: str | None) -> str:
@@ -69,8 +58,12 @@ def decode(body: bytes, content_type: str | None) -> str:
     return body.decode("cp1252", "replace")
 
 
-def without_surprises(text: str, url: str) -> str:
-    """Return XML that is safe to parse, or raise NotAFeed. What exceeds a limit is cut behind the last whole entry."""
+def without_surprises(text: str, url: str) -> tuple[str, str | None]:
+    """Return XML that is safe to parse, and what was left out of it; or raise NotAFeed.
+
+    Where there is more than the parser may be given, the newest entries stay.
+    """
+    cut = f"everything behind {CHARS_MAX:,} characters of {len(text):,}" if len(text) > CHARS_MAX else None
     text = storable(text[:CHARS_MAX])
     head = text[:HEAD_CHARS]
     root = _ROOT.search(head)
@@ -80,57 +73,13 @@ def without_surprises(text: str, url: str) -> str:
         raise NotAFeed(f"{shown_url(url)} answered with something that is no RSS, Atom or JSON feed")
     # Everything before the root goes: XML declaration, DTD with its entities, stylesheets, a server's warnings.
     text = _NAMED.sub(_character, _EMPTY.sub("", text[root.start() :]))
-    return text[: _end_of_allowance(text, url)]
+    safe, left_out = keep_newest(text, shown_url(url))
+    return safe, "; ".join(part for part in (left_out, cut) if part) or None
 
 
-def _end_of_allowance(text: str, url: str) -> int:
-    """Return where to cut: at the end, or behind the entry that used up the allowance of entries, tags, attributes."""
-    open_names: list[str] = []
-    entries = tags = last_entry_end = 0
-    position = text.find("<")
-    while position != -1:
-        if text.startswith(("<![CDATA[", "<!--", "<?"), position):
-            position = _skip_opaque(text, position)
-            continue
-        tags += 1
-        if tags > TAGS_MAX:
-            return last_entry_end
-        closes = text.startswith("/", position + 1)
-        match = _TAG_NAME.match(text, position + 1 + closes)
-        end = text.find(">", position)
-        if end == -1:
-            return position  # No tag is ever closed again.
-        if text.count("=", position, end) > ATTRIBUTES_MAX:
-            return last_entry_end
-        if match is not None:
-            name = match[0].lower()
-            if closes:
-                _close(open_names, name)
-                if name in _ENTRY_NAMES:
-                    entries, last_entry_end = entries + 1, end + 1
-                    if entries >= ENTRIES_MAX:
-                        return last_entry_end
-            elif text[end - 1] != "/":
-                open_names.append(name)
-                if len(open_names) > DEPTH_MAX:
-                    raise NotAFeed(f"{shown_url(url)} nests its elements deeper than {DEPTH_MAX}")
-        position = text.find("<", position + 1)
-    return len(text)
-
-
-def _skip_opaque(text: str, position: int) -> int:
-    """Step over CDATA, a comment or an instruction; an unclosed one swallows the rest."""
-    closing = "]]>" if text.startswith("<![", position) else "-->" if text.startswith("<!-", position) else "?>"
-    end = text.find(closing, position)
-    return -1 if end == -1 else text.find("<", end)
-
-
-def _close(open_names: list[str], name: str) -> None:
-    """Close the innermost element of that name and everything left open inside it; ignore a stray end tag."""
-    for index in range(len(open_names) - 1, -1, -1):
-        if open_names[index] == name:
-            del open_names[index:]
-            return
+def too_many(found: int, kept: int) -> str | None:
+    """Say how many entries were left to lie because there were too many."""
+    return f"the {found - kept:,} oldest of {found:,} entries" if found > kept else None
 
 
 def _character(match: re.Match[str]) -> str:

@@ -18,12 +18,14 @@ from tidings.discover.feed.entry import (
     TITLE_CHARS_MAX,
     FeedEntry,
     ParsedFeed,
-    distinct,
+    content_id,
     number_of,
     seconds,
+    sift,
 )
+from tidings.discover.feed.errors import NotAFeed
 from tidings.discover.feed.markup import clean_html, first_image, one_line, plain_text
-from tidings.discover.feed.text import NotAFeed, without_surprises
+from tidings.discover.feed.text import without_surprises
 from tidings.model.urls import shown_url, web_address
 
 _PERIOD_SECONDS = {"hourly": 3600, "daily": 86_400, "weekly": 604_800, "monthly": 2_592_000, "yearly": 31_536_000}
@@ -31,7 +33,8 @@ _PERIOD_SECONDS = {"hourly": 3600, "daily": 86_400, "weekly": 604_800, "monthly"
 
 def parse_xml_feed(text: str, url: str) -> ParsedFeed:
     """Read RSS or Atom, or raise NotAFeed."""
-    return _from_parsed(_parsed(without_surprises(text, url), url), url)
+    safe, left_out = without_surprises(text, url)
+    return _from_parsed(_parsed(safe, url), url, left_out)
 
 
 def _parsed(text: str, url: str) -> Any:
@@ -44,45 +47,49 @@ def _parsed(text: str, url: str) -> Any:
         raise NotAFeed(f"{shown_url(url)} cannot be read as a feed ({type(error).__name__})") from error
 
 
-def _from_parsed(parsed: Any, url: str) -> ParsedFeed:
+def _from_parsed(parsed: Any, url: str, left_out: str | None) -> ParsedFeed:
     about = parsed["feed"]
     home = web_address(about.get("link"), url)
     base = home or url
     language = _language(about.get("language"))
-    entries, dropped = distinct(_entry(raw, base, language) for raw in parsed["entries"])
-    if not entries and not about and not parsed.get("version"):
+    sifted = sift(_entry(raw, base, language) for raw in parsed["entries"])
+    if not parsed["entries"] and not about and not parsed.get("version"):
         raise NotAFeed(f"{shown_url(url)} holds no feed that could be read")
     flaw = parsed.get("bozo_exception")
     return ParsedFeed(
         url=url,
         format=parsed.get("version") or "unknown",
         title=one_line(about.get("title", ""), TITLE_CHARS_MAX),
-        entries=entries,
+        entries=sifted.entries,
         home=home,
         language=language,
         ttl_seconds=seconds(about.get("ttl"), 60),
         update_seconds=_update_seconds(about),
-        dropped=dropped,
+        repeated=sifted.repeated,
+        empty=sifted.empty,
+        left_out=left_out,
         flaw=str(flaw)[:200] if flaw else None,
     )
 
 
 def _entry(raw: Any, base: str, language: str | None) -> FeedEntry | None:
     url = _address(raw, base)
-    identity = str(raw.get("id") or "").strip()[:ID_CHARS_MAX] or url
-    if identity is None:
-        return None
     summary, content = _markup(raw)
     published, updated = _time_ms(raw, "published_parsed"), _time_ms(raw, "updated_parsed")
+    published = published if published is not None else updated
+    title, words = one_line(raw.get("title", ""), TITLE_CHARS_MAX), plain_text(summary or content, SUMMARY_CHARS_MAX)
+    identity = str(raw.get("id") or "").strip()[:ID_CHARS_MAX] or url or content_id(title, words, published)
+    if identity is None:
+        return None
     entry_base = url or base
     return FeedEntry(
         id=identity,
         url=url,
-        title=one_line(raw.get("title", ""), TITLE_CHARS_MAX),
-        summary_text=plain_text(summary or content, SUMMARY_CHARS_MAX),
+        title=title,
+        summary_text=words,
         content_html=clean_html(content, entry_base) if content else "",
         author=_author(raw),
-        published_ms=published if published is not None else updated,
+        published_ms=published,
         updated_ms=updated,
         image=_image(raw, base) or first_image(content or summary, entry_base),
         categories=_categories(raw),
@@ -97,6 +104,8 @@ def _address(raw: Any, base: str) -> str | None:
     # By the letter of RSS every guid is an address unless it says otherwise; in the wild `1` means the number.
     if guid.lower().startswith(("http://", "https://")):
         candidates.append(guid)
+    # A recording without a page of its own is its own page.
+    candidates += [link.get("href") for link in raw.get("links", [])[:20] if link.get("rel") == "enclosure"]
     return next((found for url in candidates if (found := web_address(url, base))), None)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
 from tidings.model.answers import (
     IssueAnalysis,
@@ -27,6 +27,9 @@ class Ledger(Protocol):
     async def reserve(self, name: str, amount: int, limit: int) -> bool: ...  # noqa: D102
     async def settle(self, name: str, reserved: int, actual: int) -> None: ...  # noqa: D102
     async def count(self, name: str, amount: int) -> None: ...  # noqa: D102
+
+
+Answer = TypeVar("Answer")
 
 
 class Fetcher(Protocol):
@@ -65,6 +68,15 @@ class Extractor(Protocol):
 
     async def extract(self, html: bytes, url: str, *, max_chars: int = 10_240, charset: str | None = None) -> Extract:
         """Return the main text and what the page says of itself."""
+        ...
+
+    async def apart(
+        self, answer: type[Answer], function: Callable[..., Answer], *arguments: Any, seconds: float = 30
+    ) -> Answer:
+        """Call a function of a module on untrusted input in the child; return its answer.
+
+        Arguments and answer travel as msgpack. What the function raises is Permanent here, so let it answer instead.
+        """
         ...
 
 

@@ -48,7 +48,7 @@ class OutletFeed:
         """Yield the feed as one page, or an empty one if it is the same as in the last completed run."""
         digest = run.mark if isinstance(run.mark, str) else ""
         try:
-            poll = await poll_feed(kit.fetcher, self.url, cursor=run.cursor, digest=digest, setting=f"{PIPELINE}.feeds")
+            poll = await poll_feed(kit, self.url, cursor=run.cursor, digest=digest, setting=f"{PIPELINE}.feeds")
         except FeedGone as gone:
             # The run fails visibly, and its page keeps what it learned: later runs fail without asking.
             yield Page((), cursor=msgspec.to_builtins(gone.place))
@@ -63,9 +63,10 @@ class OutletFeed:
             findings,
             cursor=msgspec.to_builtins(poll.place),
             mark=poll.digest,
-            rejected=rejected,
+            rejected=rejected + poll.rejected,
             next_check_seconds=next_check_seconds(poll.feed, poll.response.headers, every_seconds=self.every_seconds),
             note=poll.note,
+            incomplete=poll.incomplete,
         )
 
 

@@ -15,6 +15,9 @@ from tidings.model.urls import public_host
 from tidings.pipelines.feeds.body import PIPELINE, entry_finding
 from tidings.pipelines.feeds.rhythm import Bounds, Rhythm, next_look_seconds, rhythm_of
 
+PAGE_FINDINGS_MAX = 500
+"""What is written in one transaction; a large feed is several pages."""
+
 
 class FeedMark(msgspec.Struct, frozen=True, omit_defaults=True):
     """What the last completed run saw."""
@@ -47,9 +50,7 @@ class FeedSource:
         """Yield the feed's entries as one page, or an empty one if it is as in the last completed run."""
         mark = _read_mark(run.mark)
         try:
-            poll = await poll_feed(
-                kit.fetcher, self.url, cursor=run.cursor, digest=mark.digest, setting=f"{PIPELINE}.feeds"
-            )
+            poll = await poll_feed(kit, self.url, cursor=run.cursor, digest=mark.digest, setting=f"{PIPELINE}.feeds")
         except FeedGone as gone:
             # The run fails visibly, and its page keeps what it learned: later runs fail without asking.
             yield Page((), cursor=msgspec.to_builtins(gone.place))
@@ -59,13 +60,17 @@ class FeedSource:
         if poll.feed is not None:
             mark = FeedMark(poll.digest, rhythm_of(poll.feed, run.now_ms))
             findings, rejected = self._findings(poll.feed, run.now_ms)
+        while len(findings) > PAGE_FINDINGS_MAX:
+            yield Page(findings[:PAGE_FINDINGS_MAX])
+            findings = findings[PAGE_FINDINGS_MAX:]
         yield Page(
             findings,
             cursor=msgspec.to_builtins(poll.place),
             mark=msgspec.to_builtins(mark),
-            rejected=rejected,
+            rejected=rejected + poll.rejected,
             next_check_seconds=next_look_seconds(mark.rhythm, poll.response.headers, run.now_ms, self.bounds),
             note=poll.note,
+            incomplete=poll.incomplete,
         )
 
     def _findings(self, feed: ParsedFeed, now_ms: int) -> tuple[tuple[Finding, ...], tuple[Rejected, ...]]:
@@ -77,8 +82,6 @@ class FeedSource:
                 rejected.append(Rejected(line, f"entry {entry.id[:100]} has no words"))
                 continue
             findings.append(entry_finding(self.feed, title, entry, full_text=self.full_text, now_ms=now_ms))
-        if feed.dropped:
-            rejected.append(Rejected(0, f"{feed.dropped} entries were repeated, or had neither address nor id"))
         return tuple(findings), tuple(rejected)
 
 

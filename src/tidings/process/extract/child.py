@@ -11,7 +11,8 @@ import resource
 import signal
 import struct
 import sys
-from typing import BinaryIO
+from importlib import import_module
+from typing import Any, BinaryIO
 
 import msgspec
 
@@ -21,7 +22,7 @@ LENGTH = struct.Struct(">I")
 _PR_SET_PDEATHSIG = 1
 
 
-class Job(msgspec.Struct, frozen=True):
+class PageJob(msgspec.Struct, frozen=True):
     """One page to read."""
 
     html: bytes
@@ -30,10 +31,27 @@ class Job(msgspec.Struct, frozen=True):
     charset: str | None = None
 
 
+class ChildCall(msgspec.Struct, frozen=True):
+    """One call of a function on something untrusted."""
+
+    module: str
+    function: str
+    arguments: list[Any]
+
+
+class Job(msgspec.Struct, frozen=True):
+    """What a child is asked: to read a page, or to call a function."""
+
+    page: PageJob | None = None
+    call: ChildCall | None = None
+
+
 class ChildAnswer(msgspec.Struct, frozen=True):
     """What became of a job, or that the child is ready."""
 
     extract: Extract | None = None
+    result: bytes | None = None
+    """What the function answered, as msgpack."""
     error: str | None = None
     last: bool = False
     """The child has come close to its memory limit and should be replaced."""
@@ -52,19 +70,29 @@ def main(parent: int, memory_bytes: int) -> None:
     _write(answers, ChildAnswer())
     while (frame := _read(jobs)) is not None:
         job = msgspec.msgpack.decode(frame, type=Job)
-        extract, failure = None, None
+        extract, result, failure = None, None, None
         try:
-            extract = extract_page(job.html, job.url, job.max_chars, job.charset)
+            if job.page is not None:
+                extract = extract_page(job.page.html, job.page.url, job.page.max_chars, job.page.charset)
+            elif job.call is not None:
+                result = msgspec.msgpack.encode(called(job.call))
         except ImportError:
             raise  # No page's fault: something is not installed. The parent reads the traceback.
         except Exception as error:  # noqa: BLE001 - a page can raise anything the parsers know
             failure = type(error).__name__
         crowded = _peak_bytes() > 0.8 * memory_bytes
-        if failure == "MemoryError" or (crowded and not (extract and extract.text)):
+        if failure == "MemoryError" or (crowded and result is None and not (extract and extract.text)):
             # The parsers swallow a failed allocation and report an empty page. What is left of the heap cannot be
             # trusted either; the parent starts another child.
             os._exit(os.EX_OSERR)
-        _write(answers, ChildAnswer(extract, failure, last=crowded))
+        _write(answers, ChildAnswer(extract, result, failure, last=crowded))
+
+
+def called(call: ChildCall) -> Any:
+    """Call one of our functions by its name."""
+    if not call.module.startswith("tidings."):
+        raise ValueError(f"{call.module} is no module of ours")
+    return getattr(import_module(call.module), call.function)(*call.arguments)
 
 
 def _die_with(parent: int) -> None:

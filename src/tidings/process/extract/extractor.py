@@ -6,22 +6,23 @@ import asyncio
 import errno
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
+from typing import Any, TypeVar
 
 import msgspec
 
 import tidings
 from tidings.model.errors import Misconfigured, Permanent, TidingsError, Transient
 from tidings.model.web import Extract
-from tidings.process.extract.child import LENGTH, ChildAnswer, Job
+from tidings.process.extract.child import LENGTH, ChildAnswer, ChildCall, Job, PageJob
 from tidings.process.extract.last_words import Death, LastWords
 
 MIB = 1024 * 1024
 CHILD = (sys.executable, "-m", "tidings.process.extract.child")
-_ANSWER_BYTES_MAX = 4 * MIB
+_ANSWER_BYTES_MAX = 64 * MIB
 _EXIT_SECONDS = 2.0
 _BROKEN_SECONDS = 60.0
 """How long a parser that cannot start is not started again: every waiting item would start one, in vain."""
@@ -30,6 +31,9 @@ _NO_PROGRAM = frozenset({errno.ENOENT, errno.EACCES, errno.ENOEXEC, errno.ENOTDI
 _REINSTALL = "install tidings again with everything it depends on, then try: tidings doctor --offline"
 _SENTENCE = b"This small page is long enough to be read and to have a language of its own. "
 _SMALL_PAGE = b"<html><body><article><p>%s</p></article></body></html>" % (_SENTENCE * 4)
+
+
+Answer = TypeVar("Answer")
 
 
 class ChildExtractor:
@@ -76,16 +80,32 @@ class ChildExtractor:
         """
         if len(html) > self._html_bytes_max:
             raise Permanent(f"the page is too large to read: {len(html)} bytes, {self._html_bytes_max} allowed")
+        answer = await self._ask(Job(PageJob(html, url, max_chars, charset)), self._page_seconds)
+        if answer.extract is None:
+            raise Permanent(f"the page cannot be read: the parser failed with {answer.error}")
+        return answer.extract
+
+    async def apart(
+        self, answer: type[Answer], function: Callable[..., Answer], *arguments: Any, seconds: float = 30
+    ) -> Answer:
+        """Call a function of one of our modules in a child, on input that nobody vouches for; return its answer.
+
+        Raise Transient if it ran out of time or memory or died, Permanent for what it raised.
+        """
+        call = ChildCall(function.__module__, function.__name__, list(arguments))
+        told = await self._ask(Job(call=call), seconds)
+        if told.result is None:
+            raise Permanent(f"the document cannot be read: the parser failed with {told.error}")
+        return msgspec.msgpack.decode(told.result, type=answer)
+
+    async def _ask(self, job: Job, seconds: float) -> ChildAnswer:
         if (idle := self._idle) is None:
             raise RuntimeError("the extractor is used outside its `async with` block")
         child = await idle.get()
         try:
-            answer = await child.ask(Job(html, url, max_chars, charset), self._page_seconds)
+            return await child.ask(job, seconds)
         finally:
             idle.put_nowait(child)
-        if answer.extract is None:
-            raise Permanent(f"the page cannot be read: the parser failed with {answer.error}")
-        return answer.extract
 
     async def check(self) -> None:
         """Read a small page with each child; raise what stands in the way."""

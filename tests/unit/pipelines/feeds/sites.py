@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from tests.support.clock import ManualClock
@@ -50,8 +50,7 @@ class Sites:
         """Ask a feed, with what the run before left behind."""
         pages: list[Page] = []
         await self.collect(source, pages, before)
-        (page,) = pages
-        return page
+        return replace(pages[-1], findings=tuple(finding for page in pages for finding in page.findings))
 
     async def collect(self, source: FeedSource, pages: list[Page], before: Page | None = None) -> None:
         """Ask a feed and keep its pages, those before a failure too."""

@@ -61,7 +61,7 @@ async def test_mislabelled_text_is_still_read():
             if name.startswith(("utf-8 declared", "utf-16 declared", "utf-8-sig declared")):
                 outcome = await look(sites, content_type, data)
                 assert isinstance(outcome, list), name
-                assert [body.title for body in outcome] == [f"Café {n} — naïve" for n in range(3)], name
+                assert [body.title for body in outcome] == [f"Café {n} — naïve" for n in (2, 1, 0)], name
 
 
 async def test_the_recorded_edge_cases_are_read(samples):

@@ -58,7 +58,7 @@ async def test_our_own_feed_source_reads_what_we_write(client: Client, form: str
     feed = parse_feed(answer.body, answer.headers["content-type"], "http://127.0.0.1:8000/feeds/x")
 
     assert feed.flaw is None
-    assert feed.dropped == 0
+    assert feed.empty == ()
     assert [entry.title for entry in feed.entries] == [f"Headline {n}" for n in range(8)]
     assert [entry.url for entry in feed.entries] == [f"https://news.example/{n}" for n in range(8)]
     assert all(entry.id.startswith("urn:uuid:") for entry in feed.entries)
