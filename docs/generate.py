@@ -23,6 +23,7 @@ from tidings.backends import backend_of
 from tidings.cli.help import shown_name
 from tidings.cli.main import PANELS, app
 from tidings.config import Server, Settings, SettingsTable, check, notifier_modules, pipeline_modules
+from tidings.config.tables import PipelineLane, WaitingPipelineLane
 from tidings.model.durations import duration_seconds
 from tidings.model.publication import DELIVERY
 from tidings.model.workflow import Transition, Workflow
@@ -86,6 +87,9 @@ def settings_page() -> str:
     for kind, module in sorted(notifier_modules().items()):
         lines += [f"### `[notifiers.{kind}.<name>]`", "", _one_line(module.Settings.__doc__), ""]
         lines += _rows(module.Settings, list(module.Settings.model_fields))
+    lines += ["## Lanes of a pipeline", "", "### `[pipelines.<name>.lanes.<lane>]`", ""]
+    lines += [_one_line(PipelineLane.__doc__), ""]
+    lines += _rows(WaitingPipelineLane, list(WaitingPipelineLane.model_fields))
     for name, module in sorted(pipeline_modules().items()):
         lines += _table(f"Pipeline {name}", module.Settings, f"pipelines.{name}")
     return "\n".join(lines).rstrip() + "\n"

@@ -156,6 +156,9 @@ class App:
             metrics=self.metrics,
             only_lane=only_lane,
             record=self.store.alerts.put_samples,
+            record_run=self.store.work_runs.put,
+            shares=self.wiring.shares,
+            starting=self.store.limiters.starting,
         )
 
     @cached_property

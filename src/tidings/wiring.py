@@ -26,7 +26,8 @@ from tidings.net.client import FetchLimits
 from tidings.net.endpoints import endpoint_url
 from tidings.process.enrich.enricher import Terms
 from tidings.process.holder import GRANT_SECONDS
-from tidings.process.worker import LANES, Lane
+from tidings.process.shares import Share
+from tidings.process.worker import LANES, NOTIFY, Lane
 from tidings.publish.notifiers import ChannelSettings
 from tidings.store.db.database import Durability
 from tidings.watch.logs import hide
@@ -78,6 +79,8 @@ class Wiring:
     ai: AiSpec | None = None
     mirrors: tuple[MirrorSpec, ...] = ()
     lanes: Mapping[str, Lane] = field(default_factory=lambda: dict(LANES))
+    shares: Mapping[str, Mapping[str, Share]] = field(default_factory=dict)
+    """What pipelines may have of the lanes, where they say so."""
     lease_seconds: float = 900.0
     grant_seconds: float = GRANT_SECONDS
     turn_seconds: float = TURN_SECONDS
@@ -124,6 +127,7 @@ def wiring_from(settings: Settings, **changes: Any) -> Wiring:
         "ai": _ai_spec(settings),
         "mirrors": mirror_specs(settings, pipelines),
         "lanes": _lanes(settings),
+        "shares": _shares(settings, pipelines),
         "lease_seconds": settings.lease_seconds,
         "dead_letter_days": settings.dead_letter_days,
         "intake_days": settings.intake_days,
@@ -286,6 +290,30 @@ def _lanes(settings: Settings) -> dict[str, Lane]:
         for name in LANES
         for lane in [getattr(settings.lanes, name)]
     }
+
+
+def _shares(settings: Settings, pipelines: list[Pipeline]) -> dict[str, dict[str, Share]]:
+    """Return what each pipeline may have of the lanes; refuse what its lanes cannot give."""
+    lanes = _lanes(settings)
+    shares: dict[str, dict[str, Share]] = {}
+    for pipeline in pipelines:
+        table = settings.pipeline_lanes.get(pipeline.name)
+        own = [t.lane for workflow in pipeline.workflows.values() for t in workflow.transitions]
+        own += [NOTIFY] if pipeline.announce else []
+        for name in table.model_fields_set if table is not None else ():
+            place, lane = f"pipelines.{pipeline.name}.lanes.{name}", getattr(table, name)
+            if name not in own:
+                used = ", ".join(dict.fromkeys(own))
+                raise Misconfigured(f"{place}: {pipeline.name} has no step in this lane; its lanes are {used}")
+            share = Share(getattr(lane, "concurrency", None), lane.batch, lane.rate_per_minute)
+            for key in ("concurrency", "batch"):
+                wanted, most = getattr(share, key), getattr(lanes[name], key)
+                if wanted is not None and wanted > most:
+                    raise Misconfigured(
+                        f"{place}.{key}: {wanted} is more than the {most} of the whole lane; raise lanes.{name}.{key}"
+                    )
+            shares.setdefault(pipeline.name, {})[name] = share
+    return shares
 
 
 def hide_secrets(settings: BaseModel) -> None:

@@ -29,6 +29,7 @@ HOLDERS: dict[type, set[str]] = {
     publication.Collection: {"collection", "c", "collections"},
     backoff.RetryPolicy: {"retry"},
     tables.LaneSettings: {"lane"},
+    tables.PipelineLane: {"lane"},
     tables.Ai: {"ai"},
     ChannelSettings: {"settings"},
     tables.RouteSettings: {"route", "r"},
@@ -113,7 +114,8 @@ def _is_setting(value: object, name: str) -> bool:
 def test_the_tables_are_all_here() -> None:
     all_of_them = {each for each in vars(tables).values() if isinstance(each, type) and issubclass(each, BaseModel)}
     told = {kind for kind in HOLDERS if issubclass(kind, BaseModel)} - {ChannelSettings}
-    lanes = {tables.Lanes, *(each for each in all_of_them if issubclass(each, tables.LaneSettings))}
+    kinds = (tables.LaneSettings, tables.PipelineLane)
+    lanes = {tables.Lanes, tables.PipelineLanes, *(each for each in all_of_them if issubclass(each, kinds))}
     assert all_of_them - {BaseModel, tables.SettingsTable} - lanes == told - lanes
 
 

@@ -22,11 +22,14 @@ class Lines(logging.Handler):
 
 
 @contextmanager
-def listening() -> Iterator[Lines]:
+def listening(level: int | None = None) -> Iterator[Lines]:
     lines = Lines()
     logger = logging.getLogger("tidings")
+    before = logger.level
     logger.addHandler(lines)
+    logger.setLevel(before if level is None else level)
     try:
         yield lines
     finally:
         logger.removeHandler(lines)
+        logger.setLevel(before)

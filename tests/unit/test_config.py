@@ -11,6 +11,7 @@ from tests.support.commands import tidings
 
 from tidings.config import load
 from tidings.model.errors import Misconfigured
+from tidings.process.shares import Share
 from tidings.wiring import wiring_from
 
 SECRET = "canary-5f1d0c9b7e"
@@ -93,6 +94,9 @@ BAD: dict[str, Bad] = {
     "unknown nested key": Bad("[server]\nprot = 1\n", "did you mean port?"),
     "unknown key of a lane": Bad("[lanes.pure]\nbatches = 1\n", "did you mean batch?"),
     "unknown lane": Bad("[lanes.fast]\nbatch = 1\n", "lanes.fast"),
+    "unknown lane of a pipeline": Bad("[pipelines.feeds.lanes.fast]\nbatch = 1\n", "pipelines.feeds.lanes.fast"),
+    "no rate of a pipeline": Bad("[pipelines.feeds.lanes.ai]\nrate_per_minute = 0\n", "feeds.lanes.ai.rate_per_minute"),
+    "places of pure steps": Bad("[pipelines.feeds.lanes.pure]\nconcurrency = 1\n", "there is no such setting"),
     "unknown key of a channel": Bad("[notifiers.discord.room]\nalert = true\n", "did you mean alerts?"),
     "unknown notifier": Bad("[notifiers.pager.room]\n", "notifiers.pager"),
     "unknown pipeline": Bad("[pipelines.hackernews]\n", "did you mean hacker_news?"),
@@ -404,3 +408,34 @@ def test_a_lane_keeps_its_own_defaults_where_nothing_is_said(folder: Path) -> No
     assert (lanes["pure"].concurrency, lanes["pure"].batch) == (1, 1000)
     assert lanes["notify"].concurrency == 1
     assert lanes["notify"].in_order
+
+
+def test_a_pipeline_may_have_its_own_bounds_in_a_lane(folder: Path) -> None:
+    (folder / "tidings.toml").write_text(
+        "[pipelines.feeds]\n[pipelines.bitcoin_news.lanes.ai]\nrate_per_minute = 5\nbatch = 5\n"
+    )
+    wiring = wiring_from(load(environment={"TIDINGS_PIPELINES__FEEDS__LANES__FETCH__CONCURRENCY": "3"}))
+    assert wiring.shares == {
+        "feeds": {"fetch": Share(concurrency=3)},
+        "bitcoin_news": {"ai": Share(batch=5, rate_per_minute=5)},
+    }
+
+
+@pytest.mark.parametrize(
+    ("table", "message"),
+    [
+        (
+            "[pipelines.hacker_news.lanes.ai]\nbatch = 5\n",
+            "pipelines.hacker_news.lanes.ai: hacker_news has no step in this lane; its lanes are pure",
+        ),
+        (
+            "[pipelines.feeds.lanes.fetch]\nconcurrency = 17\n",
+            "pipelines.feeds.lanes.fetch.concurrency: 17 is more than the 16 of the whole lane; raise lanes.fetch.c",
+        ),
+    ],
+)
+def test_what_a_lane_cannot_give_to_a_pipeline_is_refused(folder: Path, table: str, message: str) -> None:
+    (folder / "tidings.toml").write_text(table)
+    with pytest.raises(Misconfigured) as told:
+        wiring_from(load(environment={}))
+    assert str(told.value).startswith(message)

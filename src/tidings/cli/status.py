@@ -6,7 +6,7 @@ from tidings.cli.options import ConfigOption, JsonOption, wiring_of
 from tidings.cli.output import moment, say, show_json, show_table
 from tidings.cli.store import opened_store
 from tidings.model.views import StatusView
-from tidings.serve.pages.phrases import lasting
+from tidings.serve.pages.phrases import lasting, processor_words, updater_words
 from tidings.wiring import why_resting
 
 ABSENT_MS = 120_000
@@ -62,6 +62,11 @@ def _show_status(view: StatusView) -> None:
             f"  log: {p.intake.total:,} findings, {p.intake.unmerged:,} unmerged, checkpoint {p.intake.checkpoint}; "
             f"last discovery {moment(p.last_discovery_at)}, last processed {moment(p.last_processed_at)}"
         )
+        for source in p.sources:
+            if source.last_run is not None:
+                say(f"  updater {source.name}, {moment(source.last_run.started_at)}: {updater_words(source.last_run)}")
+        if p.last_work is not None:
+            say(f"  processor, {moment(p.last_work.started_at)}: {processor_words(p.last_work)}")
         if p.deliveries:
             say("  deliveries: " + "  ".join(f"{state} {count}" for state, count in p.deliveries.items()))
         if p.shelf_writes_limit:

@@ -16,7 +16,7 @@ from pydantic import BaseModel, SecretStr
 
 from tidings.config.mistakes import Origins, checked, nearest, refuse, tell
 from tidings.config.plugins import notifier_modules, pipeline_modules
-from tidings.config.tables import Settings
+from tidings.config.tables import PipelineLanes, Settings
 from tidings.model.errors import Misconfigured
 
 PREFIX = "TIDINGS_"
@@ -30,6 +30,7 @@ NOT_SETTINGS = {
     "TIDINGS_READ_TOKEN",
 }
 DEFAULT_FILE = "tidings.toml"
+_OF_EVERY_PIPELINE = ("enabled", "lanes")
 _OFF = ("false", "0", "no")
 
 
@@ -100,10 +101,12 @@ def check(
     settings, mistakes = checked(Settings, {**raw, "pipelines": {}, "notifiers": {}}, (), origins)
     tables = raw.get("pipelines", {})
     pipelines = _check_pipelines(tables, origins, without_table, mistakes)
+    lanes = _check_pipeline_lanes(tables, origins, mistakes)
     notifiers = _check_notifiers(raw.get("notifiers", {}), origins, mistakes)
     refuse(mistakes)
     complete: Settings = settings.completed(
         pipelines=pipelines,
+        pipeline_lanes={name: lanes[name] for name in pipelines if name in lanes},
         notifiers=notifiers,
         disabled=frozenset(tables) - set(pipelines) - set(without_table),
         without_table=without_table,
@@ -127,7 +130,7 @@ def _check_pipelines(
         elif not isinstance(values, dict):
             mistakes.append(tell(place, "must be a table", origins))
         else:
-            own = {key: value for key, value in values.items() if key != "enabled"}
+            own = {key: value for key, value in values.items() if key not in _OF_EVERY_PIPELINE}
             settings, wrong = checked(modules[name].Settings, own, place, origins)
             if name in without_table:
                 # It is off: what its table would need is not missing, only a wrong variable is a mistake.
@@ -137,6 +140,16 @@ def _check_pipelines(
             if str(values.get("enabled", True)).lower() not in _OFF:
                 chosen[name] = settings
     return chosen
+
+
+def _check_pipeline_lanes(tables: Any, origins: Origins, mistakes: list[str]) -> dict[str, PipelineLanes]:
+    """Return what pipelines may have of each lane; add what is wrong to `mistakes`."""
+    found: dict[str, PipelineLanes] = {}
+    for name, values in tables.items() if isinstance(tables, dict) else ():
+        if isinstance(values, dict) and "lanes" in values:
+            found[name], wrong = checked(PipelineLanes, values["lanes"], ("pipelines", name, "lanes"), origins)
+            mistakes += wrong
+    return found
 
 
 def _check_notifiers(tables: Any, origins: Origins, mistakes: list[str]) -> dict[str, dict[str, Any]]:

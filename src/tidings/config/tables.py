@@ -77,6 +77,35 @@ class Lanes(SettingsTable):
     """Steps that send notices."""
 
 
+class PipelineLane(SettingsTable):
+    """What one pipeline may have of a lane (pure, fetch, ai or notify), within the bounds of `[lanes.<lane>]`."""
+
+    batch: int | None = Field(default=None, ge=1, le=5000)
+    """The most items of this pipeline claimed at once; unset: as the lane."""
+    rate_per_minute: float | None = Field(default=None, gt=0, le=100_000)
+    """The most attempts of this pipeline started in a minute, by all processes together; 0.2 is one in five minutes."""
+
+
+class WaitingPipelineLane(PipelineLane):
+    """What one pipeline may have of a lane whose steps wait for others."""
+
+    concurrency: int | None = Field(default=None, ge=1, le=512)
+    """Attempts of this pipeline under way at once in a process, not for `pure`; unset: as the lane."""
+
+
+class PipelineLanes(SettingsTable):
+    """What one pipeline may have of each lane."""
+
+    pure: PipelineLane = PipelineLane()
+    """Steps that only compute."""
+    fetch: WaitingPipelineLane = WaitingPipelineLane()
+    """Steps that fetch from the web."""
+    ai: WaitingPipelineLane = WaitingPipelineLane()
+    """Steps that ask for a summary or a judgment."""
+    notify: WaitingPipelineLane = WaitingPipelineLane()
+    """Steps that send notices."""
+
+
 class Ai(SettingsTable):
     """An OpenAI-compatible endpoint; empty means the local default answers."""
 
@@ -231,6 +260,7 @@ class Settings(SettingsTable):
 
     The routes of a pipeline that is off so rest. A variable for a pipeline that has no table does not turn it on.
     """
+    _pipeline_lanes: Mapping[str, PipelineLanes] = PrivateAttr(default_factory=dict)
     _disabled: frozenset[str] = PrivateAttr(default=frozenset())
     _without_table: Mapping[str, str] = PrivateAttr(default_factory=dict)
 
@@ -238,6 +268,7 @@ class Settings(SettingsTable):
         self,
         *,
         pipelines: dict[str, Any],
+        pipeline_lanes: Mapping[str, PipelineLanes],
         notifiers: dict[str, dict[str, Any]],
         disabled: frozenset[str],
         without_table: Mapping[str, str],
@@ -245,7 +276,13 @@ class Settings(SettingsTable):
         """Return these settings with what was checked elsewhere: the tables of pipelines and channels."""
         complete = self.model_copy(update={"pipelines": pipelines, "notifiers": notifiers})
         complete._disabled, complete._without_table = disabled, without_table
+        complete._pipeline_lanes = pipeline_lanes
         return complete
+
+    @property
+    def pipeline_lanes(self) -> Mapping[str, PipelineLanes]:
+        """What the pipelines that are on may have of each lane: their tables `lanes`."""
+        return self._pipeline_lanes
 
     @property
     def disabled(self) -> frozenset[str]:

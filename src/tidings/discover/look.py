@@ -83,6 +83,8 @@ class Look:
     notes: list[str] = field(default_factory=list)
     next_check_seconds: float | None = None
     ended: RunEnd = "complete"
+    in_log: int | None = None
+    """How many findings the log holds at its end."""
     is_lost: bool = False
     """Another poller has the turn."""
 
@@ -113,6 +115,7 @@ class Look:
             error=error,
             note="; ".join(dict.fromkeys(self.notes))[:500] or None,
             ended=self.ended,
+            in_log=self.in_log,
         )
 
     def lost(self) -> TurnLost:

@@ -65,6 +65,7 @@ class Poller:
         self._rng = rng or random.Random()
         self._wishes = wishes
         self._turn_seconds = turn_seconds
+        self._intake = intake
         self._reader = PageReader(schedules, intake, executor, kit, wishes=wishes, turn_seconds=turn_seconds)
         self._poll_seconds = poll_seconds
         self._sources = {s.name: (p, s) for p in pipelines.values() for s in p.sources}
@@ -215,6 +216,7 @@ class Poller:
                 raise
         except Exception as failure:  # noqa: BLE001  # a source's surprise must not end the poller
             error, look.ended = f"{type(failure).__name__}: {failure}", "failed"
+        look.in_log = await self._executor.read(self._intake.total, look.pipeline.name)
         view = look.view(error)
         await self._close(look, view, await self._next_in(look, error, wait))
         return view
@@ -250,6 +252,8 @@ class Poller:
             unchanged=view.unchanged,
             rejected=view.rejected,
             trimmed=view.trimmed,
+            added=view.added,
+            in_log=view.in_log,
             pages=view.pages,
             credits=view.credits,
             ended=None if view.ended == "complete" else view.ended,

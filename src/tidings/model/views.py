@@ -15,8 +15,9 @@ class IntakeView(msgspec.Struct, frozen=True):
     total: int
 
 
-RunEnd = Literal["complete", "incomplete", "slowed", "out of credits", "refused", "failed", "stopped"]
-"""incomplete: there was more than was read. slowed: the source asked us to wait. refused: a person must mend it."""
+RunEnd = Literal["complete", "incomplete", "slowed", "out of credits", "refused", "failed", "stopped", "lost"]
+"""incomplete: there was more than was read. slowed: the source asked us to wait. refused: a person must mend it.
+lost: its process was killed, or came too late."""
 Health = Literal[
     "healthy",
     "slow",
@@ -51,6 +52,32 @@ class RunView(msgspec.Struct, frozen=True):
     error: str | None = None
     note: str | None = None
     ended: RunEnd | None = None
+    in_log: int | None = None
+    """How many findings the log held then, merged or not."""
+
+    @property
+    def added(self) -> int:
+        """Return how many findings were appended to the log."""
+        return self.new + self.changed
+
+
+class WorkRunView(msgspec.Struct, frozen=True):
+    """What one process did for one pipeline, from the first claim until nothing was left to do, a minute at most."""
+
+    pipeline: str
+    process: str
+    started_at: int
+    ended_at: int
+    loaded: int
+    """Items that were claimed."""
+    processed: int
+    """Attempts that were made."""
+    removed: int
+    """Items that then had no way to go: complete, rejected, dead or waiting for a person."""
+    moved_to_end: int
+    """Items that are tried again later."""
+    queue_length: int
+    """What was left: findings that are not merged, and items that have a way to go."""
 
 
 class SourceView(msgspec.Struct, frozen=True, kw_only=True):
@@ -118,6 +145,8 @@ class PipelineView(msgspec.Struct, frozen=True, kw_only=True):
     published_last_hour: int = 0
     last_processed_at: int | None = None
     last_discovery_at: int | None = None
+    last_work: WorkRunView | None = None
+    """The last run of a worker that has ended."""
     deliveries: dict[str, int] = {}
     shelf_writes_today: int = 0
     shelf_writes_limit: int | None = None

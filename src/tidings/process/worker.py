@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import logging
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -22,7 +23,8 @@ from tidings.process.batches import BATCHES_IN_FLIGHT, Batches
 from tidings.process.holder import GRANT_SECONDS, Holder
 from tidings.process.runner import Runner
 from tidings.process.settler import Settler
-from tidings.process.tally import Record, Tally, tell_merged
+from tidings.process.shares import Share, Shares, Starting
+from tidings.process.tally import Record, RecordRun, Tally, tell_merged
 from tidings.process.waker import Waker
 from tidings.watch.logs import Seldom, event
 from tidings.watch.metrics import Metrics
@@ -79,6 +81,9 @@ class Worker:
         metrics: Metrics | None = None,
         only_lane: str | None = None,
         record: Record | None = None,
+        record_run: RecordRun | None = None,
+        shares: Mapping[str, Mapping[str, Share]] | None = None,
+        starting: Starting | None = None,
         poll_seconds: float = POLL_SECONDS,
         monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
@@ -104,7 +109,16 @@ class Worker:
             monotonic=monotonic,
         )
         self._tasks: set[asyncio.Task[None]] = set()
-        self._tally = Tally(owner=owner, executor=executor, metrics=metrics, record=record)
+        self._shares = Shares(shares or {}, now=monotonic)
+        self._starting = starting
+        self._tally = Tally(
+            owner=owner,
+            executor=executor,
+            metrics=metrics,
+            record=record,
+            record_run=record_run,
+            monotonic=monotonic,
+        )
         self._settler = Settler(
             items=items,
             executor=executor,
@@ -126,9 +140,7 @@ class Worker:
             reserved_seconds=min(lease_seconds, RESERVED_SECONDS_MAX),
             monotonic=monotonic,
         )
-        pure = lanes.get(PURE, LANES[PURE])
-        self._log_batch = LOG_BATCHES * pure.batch
-        self._reserves = PURE in self._lanes and pure.rate_per_minute is None
+        self._pure_lane = lanes.get(PURE, LANES[PURE])
         self._seldom = Seldom()
         self._stop = asyncio.Event()
         self._active: tuple[str, ...] = tuple(pipelines)
@@ -153,7 +165,7 @@ class Worker:
         await asyncio.gather(*side, return_exceptions=True)
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(RELEASE_SECONDS):
-                await self._tally.write()
+                await self._tally.finish()
         self._batches.close()
 
     async def until_idle(
@@ -250,7 +262,7 @@ class Worker:
                 await asyncio.sleep(self._poll_seconds)
                 continue
             if not started and not self._stop.is_set():
-                await self._waker.wait(name, await self._nap(name))
+                await self._waker.wait(name, await self._nap(name, pace))
 
     async def _log_loop(self) -> None:
         """Turn findings into items: claim them from the log, run what can be run before its birth, settle."""
@@ -272,13 +284,15 @@ class Worker:
         if not await self._place(slots):
             return 0
         self._busy += 1
+        pure, share = self._pure_lane, self._shares.of(pipeline, PURE)
         try:
             merged, reservation = await self._executor.write(
                 self._log.claim_findings,
                 pipeline,
-                self._log_batch,
+                LOG_BATCHES * (share.batch or pure.batch),
                 lease_seconds=self._batches.reserved_seconds,
-                may_reserve=self._reserves,
+                # Findings that run before their birth are not claimed, and would not be held to a rate.
+                may_reserve=PURE in self._lanes and (pure.rate_per_minute or share.rate_per_minute) is None,
             )
             tell_merged(pipeline, merged)
             if merged.read:
@@ -286,7 +300,7 @@ class Worker:
             if reservation is None:
                 slots.release()
                 return merged.read
-            self._tally.clock_ms = reservation.granted_at
+            self._tally.load(pipeline, len(reservation.findings), reservation.granted_at)
             self._spawn(self._batches.run_reserved(reservation, slots))
             return merged.read + len(reservation.findings)
         except BaseException:
@@ -295,27 +309,31 @@ class Worker:
         finally:
             self._busy -= 1
 
-    async def _nap(self, name: str) -> float:
+    async def _nap(self, name: str, pace: Pace) -> float:
         """Return how long to sleep: until the next item is due, or until it is time to look again."""
         try:
             active = await self._active_pipelines()
-            due = await self._executor.read(self._items.next_due_ms, active, (name,))
+            due = await self._executor.read(self._items.next_due_ms, self._shares.open_to(active, name), (name,))
         except StoreUnavailable:
             return self._poll_seconds
+        opens = self._shares.opens_in(active, name)
+        waits = [self._poll_seconds if due is None else due / 1000, self._poll_seconds if opens is None else opens]
         # At least 5 ms: an item that is due in this moment, but leased by another worker, must not make a busy loop.
-        return self._poll_seconds if due is None else min(self._poll_seconds, max(0.005, due / 1000))
+        return min(self._poll_seconds, max(0.005, pace.wait_seconds(), min(waits)))
 
     async def _start_due(self, name: str, lane: Lane, slots: asyncio.Semaphore, pace: Pace) -> int:
         """Claim and start what is due; waiting lanes claim only as many as they can start at once."""
         started = 0
-        active = await self._active_pipelines()
+        active = self._shares.open_to(await self._active_pipelines(), name)
         # A look first: on SQLite a claim that finds nothing would still take the one write lock.
         for pipeline in await self._executor.read(self._items.with_due, active, name):
             if not await self._place(slots):
                 break
             room = lane.batch if name == PURE else 1 + _free(slots)
             try:
-                leases = await self._claim(pipeline, name, min(room, lane.batch, pace.free()), lane.in_order)
+                leases = await self._claim(
+                    pipeline, name, min(room, lane.batch, pace.free(), self._shares.room(pipeline, name)), lane.in_order
+                )
             except BaseException:
                 slots.release()
                 raise
@@ -330,7 +348,8 @@ class Worker:
                     # The first place was taken above, before the claim.
                     if number:
                         await slots.acquire()
-                    self._spawn(self._run_one(lease, slots))
+                    self._shares.begin(pipeline, name)
+                    self._spawn(self._run_one(lease, name, slots))
         return started
 
     async def _place(self, slots: asyncio.Semaphore) -> bool:
@@ -356,23 +375,35 @@ class Worker:
         self._busy += 1
         asked_at = self._monotonic()
         try:
+            rate = self._shares.of(pipeline, lane).rate_per_minute
             leases = await self._executor.write(
-                self._items.claim,
+                self._items.claim if rate is None else partial(self._claim_at_rate, rate),
                 pipeline,
                 lane,
                 limit,
-                self._owner,
-                self._holder.grant_seconds,
+                owner=self._owner,
+                lease_seconds=self._holder.grant_seconds,
                 in_order=in_order,
                 suspects_alone=lane == PURE,
             )
             self._holder.take(leases, asked_at)
             if leases:
-                self._tally.clock_ms = leases[-1].granted_at
+                self._tally.load(pipeline, len(leases), leases[-1].granted_at)
         finally:
             self._busy -= 1
         if leases:
-            event("loaded", pipeline=pipeline, lane=lane, loaded=len(leases))
+            event("loaded", level=logging.DEBUG, pipeline=pipeline, lane=lane, loaded=len(leases))
+        return leases
+
+    def _claim_at_rate(self, rate: float, pipeline: str, lane: str, limit: int, **how: Any) -> list[Lease]:
+        """Claim as many as the pipeline's own rate allows; all processes share that rate, so the claim is counted."""
+        assert self._starting is not None, "a rate of a pipeline needs the store that counts it"
+        with self._starting(f"lane:{pipeline}:{lane}", rate) as starts:
+            leases = self._items.claim(pipeline, lane, min(limit, starts.free), **how) if starts.free else []
+            starts.made = len(leases)
+        if not starts.free:
+            # Looked at again soon: the wait was measured by the database's clock, which may be set.
+            self._shares.hold(pipeline, lane, min(self._poll_seconds, starts.wait_ms / 1000))
         return leases
 
     def _spawn(self, work: Any) -> None:
@@ -389,7 +420,7 @@ class Worker:
             # its life.
             self._seldom.event("attempt lost", error=describe(error))
 
-    async def _run_one(self, lease: Lease, slots: asyncio.Semaphore) -> None:
+    async def _run_one(self, lease: Lease, lane: str, slots: asyncio.Semaphore) -> None:
         started = self._monotonic()
         try:
             attempt = self._runner.begin(lease, self._lease_seconds)
@@ -408,6 +439,10 @@ class Worker:
             raise
         finally:
             slots.release()
+            self._shares.end(lease.pipeline, lane)
+            if self._shares.of(lease.pipeline, lane).concurrency is not None:
+                # The lane may be asleep although it has places: this pipeline had none.
+                self._waker.wake(lane)
 
     async def _end_within(self, seconds: float, tasks: set[asyncio.Task[None]]) -> None:
         if not tasks:

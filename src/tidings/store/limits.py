@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import NamedTuple
 
 import msgspec
 
 from tidings.model.clock import day_of
-from tidings.model.contracts import Permit
+from tidings.model.contracts import Permit, Starts
 from tidings.model.views import BudgetView
 from tidings.store.db.database import Database, Tx
 
 SETTLED_LATE_MS = 3_600_000
 MINUTE_MS = 60_000
+ENTRIES_MAX = 200
 EVER = "ever"
 """The day of what is counted for good, for counters that no restart resets. It sorts behind every date."""
 
@@ -118,9 +121,7 @@ class LimiterStore:
             now = tx.value("now")
             limiter = tx.row(Limiter, "read_limiter", name=name) or Limiter("[]", 0, 0, 0)
             window = round(per_seconds * 1000)
-            # Times later than now were written before the clock was set back. Kept, they would close the limiter until
-            # then.
-            entries = [at for at in _times(limiter) if now - window < at <= now]
+            entries = _recent(limiter, now, window)
             next_entry = entries[-limit] + window if len(entries) >= limit else 0
             opens = max(limiter.held_until, limiter.not_before, next_entry)
             if opens > now:
@@ -130,6 +131,22 @@ class LimiterStore:
             held_until = now + round(hold_seconds * 1000)
             _write_limiter(tx, name, limiter._replace(entries=written, token=token, held_until=held_until))
         return Permit(0, token)
+
+    @contextmanager
+    def starting(self, name: str, per_minute: float) -> Iterator[Starts]:
+        """Open a shared rate: what is started inside is counted in the same transaction, for all processes."""
+        limit, window = _window(per_minute)
+        with self._database.transaction() as tx:
+            self._database.lock(tx, f"limiter:{name}")
+            limiter = tx.row(Limiter, "read_limiter", name=name) or Limiter("[]", 0, 0, 0)
+            now = tx.value("now")
+            entries = _recent(limiter, now, window)
+            free = max(0, limit - len(entries))
+            starts = Starts(free, 0 if free else entries[-limit] + window - now)
+            yield starts
+            if starts.made:
+                written = msgspec.json.encode([*entries, *[now] * starts.made]).decode()
+                _write_limiter(tx, name, limiter._replace(entries=written))
 
     def leave(self, name: str, token: int, *, not_before_ms: int = 0) -> None:
         """Give the place back; no caller enters for the next `not_before_ms` milliseconds."""
@@ -153,6 +170,20 @@ class LimiterStore:
             return Usage(0, 0)
         recent = [at for at in _times(limiter) if at > now - MINUTE_MS]
         return Usage(len(recent), max(0, limiter.not_before - now))
+
+
+def _window(per_minute: float) -> tuple[int, int]:
+    """Turn a rate into so many starts in so many milliseconds. A rate below one a minute is one start in longer.
+
+    A fast rate gets a shorter window: the times of all starts in it are kept.
+    """
+    limit = min(ENTRIES_MAX, max(1, int(per_minute)))
+    return limit, round(limit * MINUTE_MS / per_minute)
+
+
+def _recent(limiter: Limiter, now: int, window_ms: int) -> list[int]:
+    """Return the entries that count. Times later than now were written before the clock was set back."""
+    return [at for at in _times(limiter) if now - window_ms < at <= now]
 
 
 def _times(limiter: Limiter) -> list[int]:

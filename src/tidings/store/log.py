@@ -232,6 +232,11 @@ class IntakeLog:
             unmerged = tx.value("count_unmerged", pipeline=pipeline, checkpoint=place)
             return int(unmerged), place, int(tx.value("count_log", pipeline=pipeline))
 
+    def total(self, pipeline: str) -> int:
+        """Count what the log holds."""
+        with self._database.reading() as tx:
+            return int(tx.value("count_log", pipeline=pipeline))
+
     def oldest_unmerged_ms(self, pipeline: str) -> int | None:
         """Return how long the first finding behind the checkpoint has waited; None where all is merged."""
         with self._database.reading() as tx:

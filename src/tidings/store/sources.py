@@ -75,6 +75,7 @@ class ScheduleStore:
             taken = tx.row(TakenTurn, "claim_schedule", source=source, owner=owner, lease_ms=lease_ms, force=int(force))
             if taken is None:
                 return None
+            tx.run("close_lost_runs", source=source)
             run = tx.value("open_run", source=source)
         return Turn(source, taken.token, taken.failures, run)
 

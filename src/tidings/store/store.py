@@ -29,6 +29,7 @@ from tidings.store.tracks import TrackStore
 from tidings.store.upkeep.rebuild import Rebuilder
 from tidings.store.upkeep.retention import RetentionStore
 from tidings.store.wishes import WishStore
+from tidings.store.work_runs import WorkRunStore
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +58,7 @@ class Store:
     tombstones: TombstoneStore
     tracks: TrackStore
     wishes: WishStore
+    work_runs: WorkRunStore
     status_views: StatusReader
     item_views: ItemReader
     switches: PartSwitches
@@ -129,6 +131,7 @@ def open_store(
         TombstoneStore(database),
         TrackStore(database),
         WishStore(database),
+        WorkRunStore(database),
         status_views,
         ItemReader(database, pipelines, items=items, links=links),
         PartSwitches(pipelines, pauses=pauses, schedules=schedules, channels=named),

@@ -4,7 +4,7 @@ from tidings.model.contracts.executor import Executor
 from tidings.model.contracts.items import Items
 from tidings.model.contracts.kit import Enricher, Extractor, Fetcher, Kit, Ledger, Probe
 from tidings.model.contracts.log import Intake, Log
-from tidings.model.contracts.notifier import Notifier, Permit, Receipt
+from tidings.model.contracts.notifier import Notifier, Permit, Receipt, Starts
 from tidings.model.contracts.operator import Burials, ItemActions, ItemViews, StatusViews, Switches, Tokens
 from tidings.model.contracts.search import Found, Hit, Search, SearchOrder
 from tidings.model.contracts.shelf import Links, Shelf, ShelfEntry, ThreadNode, Tracks
@@ -33,6 +33,7 @@ __all__ = [
     "SearchOrder",
     "Shelf",
     "ShelfEntry",
+    "Starts",
     "StatusViews",
     "Switches",
     "ThreadNode",

@@ -43,6 +43,10 @@ class Intake(Protocol):
         """Count what waits behind the checkpoint."""
         ...
 
+    def total(self, pipeline: str) -> int:
+        """Count what the log holds."""
+        ...
+
 
 class Log(Intake, Protocol):
     """The log as a worker sees it: what it holds becomes items."""

@@ -16,6 +16,18 @@ class Permit:
     token: int = 0
 
 
+@dataclass(slots=True)
+class Starts:
+    """A shared rate while something is started by it."""
+
+    free: int
+    """How many may be started now."""
+    wait_ms: int
+    """How long until one may, where none may now."""
+    made: int = 0
+    """How many were; to be set by the one who starts them."""
+
+
 @dataclass(frozen=True, slots=True)
 class Receipt:
     """Proof of a sent notice."""

@@ -68,6 +68,8 @@ class PageEnvironment(Environment):
             "answered": phrases.answered,
             "run": phrases.run_words,
             "paced": phrases.paced,
+            "updater": phrases.updater_words,
+            "processor": phrases.processor_words,
         }
         self.globals |= {"count": phrases.count, "query": link_query, "dead_command": dead_command}
         self._brought = {name for each in declared for part in (ROW, CARD) if self._is_there(name := _name(each, part))}

@@ -10,7 +10,7 @@ from markupsafe import Markup, escape
 
 from tidings.model.clock import day_of, read_time, rfc3339
 from tidings.model.durations import duration_seconds
-from tidings.model.views import ItemRow, RunView, SourceView
+from tidings.model.views import ItemRow, RunView, SourceView, WorkRunView
 from tidings.serve.markup import coded, tidy
 
 _EXACT = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?Z")
@@ -88,6 +88,24 @@ def run_words(run: RunView) -> str:
     found = f"{run.found:,} found" if run.found else "found nothing"
     words = f"{found} ({', '.join(parts)})" if parts else found
     return f"{words}, {count(run.pages, 'page')}" if run.pages else words
+
+
+def updater_words(run: RunView) -> str:
+    """Say what a discovery run did to the log."""
+    if run.ended_at is None:
+        return "under way"
+    counts = [f"fetched {run.found:,}", f"trimmed {run.trimmed:,}", f"added {run.added:,}"]
+    counts += [f"{run.in_log:,} in the log"] if run.in_log is not None else []
+    counts += [count(run.credits, "credit")] if run.credits else []
+    return ", ".join([*counts, run.ended] if run.ended not in (None, "complete") else counts)
+
+
+def processor_words(run: WorkRunView) -> str:
+    """Say what a worker did in a run."""
+    return (
+        f"loaded {run.loaded:,}, processed {run.processed:,}, removed {run.removed:,}, "
+        f"moved to the end {run.moved_to_end:,}, queue {run.queue_length:,}"
+    )
 
 
 def paced(view: SourceView) -> str:

@@ -52,6 +52,7 @@ def take_over(database: Database) -> TakenOver:
     Items are swept as usual, and each lease counts as lost: one of them may be what the process died of.
     """
     with database.transaction() as tx:
+        tx.run("close_all_lost_runs")
         return TakenOver(
             items=tx.run("end_leases"),
             sources=tx.run("end_turns"),

@@ -41,7 +41,7 @@ def health_of(
         return "paused"
     if row.lease_until is not None and row.lease_until > now:
         return "running"
-    last = next((run for run in runs if run.ended_at is not None and run.ended != "stopped"), None)
+    last = next((run for run in runs if run.ended_at is not None and run.ended not in ("stopped", "lost")), None)
     ended = last.ended if last is not None else None
     if row.failures:
         return "refused" if ended == "refused" else "failing"

@@ -28,6 +28,7 @@ from tidings.store.operator.source_health import describe, health_of
 from tidings.store.pauses import PauseStore
 from tidings.store.processes import ProcessNotes
 from tidings.store.sources import ScheduleRow, ScheduleStore
+from tidings.store.work_runs import WorkRunStore
 
 HOUR_MS = 3_600_000
 NOTED_MS = 300_000
@@ -62,6 +63,7 @@ class StatusReader:
         self._pauses = PauseStore(database)
         self._followers = FollowerNotes(database)
         self._processes = ProcessNotes(database)
+        self._work_runs = WorkRunStore(database)
         self._schedules = schedules
         self._channels = channels
         self._limiters = limiters
@@ -168,6 +170,7 @@ class StatusReader:
             published_last_hour=round(sum(p.value for p in self.points(f"published:{name}", since_ms=now - HOUR_MS))),
             last_processed_at=max((each.changed_at for each in counts), default=None),
             last_discovery_at=max((s.last_success_at for s in mine if s.last_success_at), default=None),
+            last_work=next(iter(self._work_runs.last(name)), None),
             deliveries=dict(deliveries),
             shelf_writes_today=writes,
             shelf_writes_limit=declared.shelf_writes_per_day if declared else None,

@@ -66,12 +66,22 @@ INSERT INTO runs (source, started_at) VALUES (:source, tidings_now()) RETURNING 
 -- name: close_run
 UPDATE runs SET ended_at = tidings_now(), found = :found, new = :new, changed = :changed, unchanged = :unchanged,
     rejected = :rejected, trimmed = :trimmed, pages = :pages, credits = :credits, error = :error, note = :note,
-    ended = :ended
+    ended = :ended, in_log = :in_log
 WHERE id = :id;
+
+-- name: close_lost_runs
+-- The process that had the turn at a source before is dead, or too late.
+UPDATE runs SET ended_at = tidings_now(), ended = 'lost', note = 'its process ended without closing it'
+WHERE source = :source AND ended_at IS NULL;
+
+-- name: close_all_lost_runs
+-- All holders are dead.
+UPDATE runs SET ended_at = tidings_now(), ended = 'lost', note = 'its process ended without closing it'
+WHERE ended_at IS NULL;
 
 -- name: last_runs
 SELECT source, started_at, ended_at, found, new, changed, unchanged, rejected, trimmed, pages, credits, error, note,
-    ended
+    ended, in_log
 FROM runs WHERE source = :source ORDER BY id DESC LIMIT :limit;
 
 -- name: found_since

@@ -22,6 +22,8 @@ BATCHES_MAX = 200
 BUDGET_DAYS = 40
 SAMPLE_DAYS = 30
 RUN_DAYS = 30
+WORK_RUN_DAYS = 2
+"""There may be one a minute for each pipeline and process."""
 TRACK_DAYS = 30
 TRACKS_MAX = 20_000
 """So many cards have a history, those whose numbers changed last."""
@@ -66,6 +68,7 @@ class RetentionStore:
             counts["shelf entries"] = drop_expired(tx)
             counts["withdrawals"] = forget_withdrawals(tx, round(self._intake_days * DAY_MS))
             counts["runs"] = tx.run("drop_old_runs", keep_ms=RUN_DAYS * DAY_MS)
+            counts["work runs"] = tx.run("drop_old_work_runs", keep_ms=WORK_RUN_DAYS * DAY_MS)
             counts["samples"] = tx.run("drop_old_samples", keep_ms=SAMPLE_DAYS * DAY_MS)
             counts["tracks"] = tx.run("drop_old_tracks", keep_ms=TRACK_DAYS * DAY_MS, newest=TRACKS_MAX)
             counts["wishes"] = tx.run("drop_old_wishes", keep_ms=DAY_MS)
