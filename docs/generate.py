@@ -20,8 +20,9 @@ from pydantic.fields import FieldInfo
 
 from tidings.app import App
 from tidings.backends import backend_of
+from tidings.cli.commands import PANELS
 from tidings.cli.help import shown_name
-from tidings.cli.main import PANELS, app
+from tidings.cli.main import app
 from tidings.config import Server, Settings, SettingsTable, check, notifier_modules, pipeline_modules
 from tidings.config.tables import PipelineLane, WaitingPipelineLane
 from tidings.model.durations import duration_seconds
@@ -44,11 +45,10 @@ def cli_page() -> str:
     root: Any = typer.main.get_command(app)
     lines = [NOTE, "# Commands", ""]
     lines += ["Exit code 0 is success, 1 a failed check, 2 bad input or configuration; the message goes to stderr.", ""]
-    for panel in PANELS:
+    for panel, names in PANELS.items():
         lines += [f"## {panel}", ""]
-        for name, command in root.commands.items():
-            if getattr(command, "rich_help_panel", None) == panel:
-                lines += _command(f"tidings {name}", command)
+        for name in names:
+            lines += _command(f"tidings {name}", root.commands[name])
     return "\n".join(lines).rstrip() + "\n"
 
 
