@@ -7,7 +7,7 @@ import re
 import msgspec
 import pytest
 from axe_playwright_python.sync_playwright import Axe
-from playwright.sync_api import Browser, expect
+from playwright.sync_api import Browser, BrowserContext, Page, expect
 from tests.browser.conftest import Watched
 from tests.support.sample_server import Served
 
@@ -188,12 +188,11 @@ def test_pausing_and_resuming_a_source(browser: Watched) -> None:
     expect(page.locator("li.source").first.get_by_role("button", name="Pause")).to_be_visible()
 
 
-def test_numbers_change_live(served: Served, browser: Watched) -> None:
-    page = browser.open("/pipelines/hacker_news/items")
-    expect(page.get_by_text("News as it happens")).to_have_count(0)
+def publish(served: Served, number: int, title: str) -> None:
+    """Let a story come in while pages are open."""
     now = served.app.store.now_ms() // 1000
-    item = {"id": 9_900_001, "type": "story", "by": "ada", "time": now, "title": "News as it happens", "score": 1}
-    finding = Finding("hacker_news", "item", "9900001", fingerprint(item), msgspec.json.encode(item))
+    item = {"id": number, "type": "story", "by": "ada", "time": now, "title": title, "score": 1}
+    finding = Finding("hacker_news", "item", str(number), fingerprint(item), msgspec.json.encode(item))
 
     async def append() -> None:
         await served.app.executor.write(served.app.store.intake.append, "hacker_news", [finding])
@@ -201,7 +200,38 @@ def test_numbers_change_live(served: Served, browser: Watched) -> None:
 
     served.call(append)
 
+
+def test_numbers_change_live(served: Served, browser: Watched) -> None:
+    page = browser.open("/pipelines/hacker_news/items")
+    expect(page.get_by_text("News as it happens")).to_have_count(0)
+
+    publish(served, 9_900_001, "News as it happens")
+
     expect(page.get_by_text("News as it happens")).to_be_visible(timeout=15_000)
+
+
+def test_ten_tabs_share_one_stream(served: Served, context: BrowserContext) -> None:
+    streams: list[Page] = []
+    context.on("request", lambda asked: streams.append(asked.frame.page) if "/api/v1/events" in asked.url else None)
+    tabs = [Watched(context.new_page(), served.url) for _ in range(10)]
+    paths = ("/pipelines/hacker_news/items", "/search?q=unheard&order=newest")
+    for number, tab in enumerate(tabs):
+        tab.open(paths[number % 2])
+
+    publish(served, 9_900_002, "Unheard of in ten tabs")
+    for tab in tabs:
+        expect(tab.page.get_by_role("link", name="Unheard of in ten tabs")).to_be_visible(timeout=20_000)
+
+    assert len(streams) == 1, [page.url for page in streams]
+    [leader] = streams
+    leader.close()
+    tabs = [tab for tab in tabs if tab.page is not leader]
+
+    publish(served, 9_900_003, "Unheard of in nine tabs")
+    for tab in tabs:
+        expect(tab.page.get_by_role("link", name="Unheard of in nine tabs")).to_be_visible(timeout=20_000)
+    assert len(streams) == 2
+    assert [complaint for tab in tabs for complaint in tab.complaints] == []
 
 
 def test_the_theme_can_be_chosen_and_stays(browser: Watched) -> None:

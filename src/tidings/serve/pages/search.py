@@ -77,6 +77,7 @@ class SearchPage:
             warnings=warnings,
             trouble=trouble,
             pointer=pointer,
+            has_cursor=call["cursor"] is not None,
         )
 
     async def _suggestions(self, call: Call) -> Reply:

@@ -49,8 +49,38 @@
     document.title = fresh.title;
   };
 
+  // One stream for the whole browser: it has six connections for a host, so that a seventh page would wait for ever. Of the
+  // pages on the screen, the one that holds the lock listens and tells the others. Where there are no locks (plain HTTP from
+  // another machine), pages look every 30 seconds.
+  const RETRY_MS = 30000;
+  const listen = (soon) => {
+    if (!navigator.locks || !window.BroadcastChannel || !window.EventSource) return;
+    const name = `tidings-stream:${page.dataset.root}`, channel = new BroadcastChannel(name);
+    channel.addEventListener("message", soon);
+    let leave = () => {};
+    const lead = () => new Promise((over) => {
+      const stream = new EventSource(`${page.dataset.root}/api/v1/events`);
+      stream.addEventListener("item", () => { channel.postMessage("item"); soon(); });
+      // A refusal ends a stream for good; a lost connection comes back by itself.
+      stream.addEventListener("error", () => { if (stream.readyState === EventSource.CLOSED) setTimeout(turn, RETRY_MS); });
+      leave = () => { stream.close(); over(); };
+    });
+    const turn = () => {
+      leave();
+      leave = () => {};
+      if (document.hidden) return;
+      const asking = new AbortController();
+      leave = () => asking.abort();
+      navigator.locks.request(name, { signal: asking.signal }, () => (asking.signal.aborted ? null : lead())).catch(() => {});
+    };
+    turn();
+    document.addEventListener("visibilitychange", turn);
+    addEventListener("pagehide", () => leave());
+    addEventListener("pageshow", (event) => { if (event.persisted) turn(); });
+  };
+
   const live = () => {
-    if (!document.querySelector("[data-live]") || !window.EventSource) return;
+    if (!document.querySelector("[data-live]")) return;
     const thread = document.querySelector(".thread[data-thread]"), grow = thread && follow(thread);
     let waiting = false, busy = false;
     const refresh = async () => {
@@ -74,10 +104,8 @@
       waiting = true;
       setTimeout(refresh, thread ? 2000 : 1000);
     };
-    const stream = new EventSource(`${page.dataset.root}/api/v1/events`);
-    stream.addEventListener("item", soon);
+    listen(soon);
     document.addEventListener("visibilitychange", () => { if (!document.hidden) soon(); });
-    addEventListener("pagehide", () => stream.close());
     setInterval(soon, 30000);
   };
 
