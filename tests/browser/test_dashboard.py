@@ -39,6 +39,8 @@ PAGES = (
     "/pipelines/feeds/entries",
 )
 SMALL = {"width": 360, "height": 740}
+WIDE = {"width": 1280, "height": 860}
+TABLET = {"width": 768, "height": 1024}
 
 
 def first_of(served: Served, pipeline: str, collection: str) -> str:
@@ -67,7 +69,7 @@ def all_pages(served: Served) -> list[str]:
 
 def test_no_page_complains_or_overflows_at_any_width_or_theme(served: Served, chromium: Browser) -> None:
     wrong: list[str] = []
-    for size, scheme in (({"width": 1280, "height": 860}, "light"), (SMALL, "dark"), (SMALL, "light")):
+    for size, scheme in ((WIDE, "light"), (TABLET, "light"), (SMALL, "dark"), (SMALL, "light")):
         context = chromium.new_context(viewport=size, color_scheme=scheme)  # type: ignore[arg-type]
         watched = Watched(context.new_page(), served.url)
         for path in all_pages(served):
@@ -188,10 +190,10 @@ def test_pausing_and_resuming_a_source(browser: Watched) -> None:
     expect(page.locator("li.source").first.get_by_role("button", name="Pause")).to_be_visible()
 
 
-def publish(served: Served, number: int, title: str) -> None:
+def publish(served: Served, number: int, title: str, text: str = "") -> None:
     """Let a story come in while pages are open."""
     now = served.app.store.now_ms() // 1000
-    item = {"id": number, "type": "story", "by": "ada", "time": now, "title": title, "score": 1}
+    item = {"id": number, "type": "story", "by": "ada", "time": now, "title": title, "score": 1, "text": text}
     finding = Finding("hacker_news", "item", str(number), fingerprint(item), msgspec.json.encode(item))
 
     async def append() -> None:
@@ -208,6 +210,37 @@ def test_numbers_change_live(served: Served, browser: Watched) -> None:
     publish(served, 9_900_001, "News as it happens")
 
     expect(page.get_by_text("News as it happens")).to_be_visible(timeout=15_000)
+
+
+def test_text_from_right_to_left_ends_on_the_left(served: Served, browser: Watched) -> None:
+    words = "\u05e9\u05dc\u05d5\u05dd \u05e2\u05d5\u05dc\u05dd Bitcoin!"
+    publish(served, 9_900_004, words, f"<p>{words}")
+    page = browser.open("/pipelines/hacker_news/items?type=story")
+    row = page.get_by_role("link", name=words)
+    expect(row).to_be_visible(timeout=15_000)
+    ends = """(node) => {
+      const text = document.createTreeWalker(node, NodeFilter.SHOW_TEXT).nextNode();
+      const all = text.data.trimEnd().length;
+      const at = (i) => {
+        const range = document.createRange();
+        range.setStart(text, i);
+        range.setEnd(text, i + 1);
+        return range.getBoundingClientRect().x;
+      };
+      return [at(0), at(all - 1)];
+    }"""
+
+    places = [row.evaluate(ends)]
+    browser.open("/pipelines/hacker_news/items/9900004")
+    places += [page.locator("h1").evaluate(ends), page.locator(".prose").first.evaluate(ends)]
+
+    for first, last in places:
+        assert last < first
+
+
+def test_a_filter_of_the_pipeline_is_kept(browser: Watched) -> None:
+    page = browser.open("/pipelines/hacker_news?type=comment")
+    assert page.url.endswith("/pipelines/hacker_news/items?type=comment")
 
 
 def test_ten_tabs_share_one_stream(served: Served, context: BrowserContext) -> None:

@@ -54,7 +54,12 @@ class CollectionPages:
         pipeline = self._backend.pipelines.get(call["pipeline"])
         if pipeline is None or not pipeline.collections:
             raise Problem(404, "No such pipeline.", helps="The rail on the left names them all.")
+        asked = call.request.query_params
+        # Who names a filter means the collection that has it; lists have none.
+        meant = next((c for c in pipeline.collections if any(f.name in asked for f in c.filters)), None)
         place = f"lists/{pipeline.lists[0].name}" if pipeline.lists else pipeline.collections[0].name
+        if meant is not None:
+            place = f"{meant.name}?{asked}"
         first = f"{self._backend.root_path}/pipelines/{pipeline.name}/{place}"
         return Reply(b"", 303, None, {"Location": first})
 
