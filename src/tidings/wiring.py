@@ -21,7 +21,7 @@ from tidings.model.pipeline import Pipeline
 from tidings.model.publication import Route
 from tidings.model.query import parse, point_at
 from tidings.model.query_tree import InThread, parts_of
-from tidings.model.vocabulary import Vocabulary, vocabulary_of
+from tidings.model.vocabulary import Vocabulary, no_field, vocabulary_of
 from tidings.net.client import FetchLimits
 from tidings.net.endpoints import endpoint_url
 from tidings.process.enrich.enricher import Terms
@@ -254,6 +254,8 @@ def parse_route(route: Route, vocabulary: Vocabulary) -> None:
         raise Misconfigured(f"{place} cannot be read: {point_at(route.query, error)}") from error
     for warning in query.warnings:
         raise Misconfigured(f"{place} ({route.query}): {warning}")
+    for name in query.unknown_names:
+        raise Misconfigured(f"{place} ({route.query}): {no_field(name, route.pipeline, vocabulary)}")
     if any(isinstance(part, InThread) for part in parts_of(query.root)):
         raise Misconfigured(f"{place} ({route.query}): story: and thread: are for searches; a notice stands alone")
 
@@ -283,13 +285,7 @@ def _ai_spec(settings: Settings) -> AiSpec | None:
 
 
 def _lanes(settings: Settings) -> dict[str, Lane]:
-    return {
-        name: dataclasses.replace(
-            LANES[name], concurrency=lane.concurrency, batch=lane.batch, rate_per_minute=lane.rate_per_minute
-        )
-        for name in LANES
-        for lane in [getattr(settings.lanes, name)]
-    }
+    return {name: dataclasses.replace(LANES[name], **getattr(settings.lanes, name).model_dump()) for name in LANES}
 
 
 def _shares(settings: Settings, pipelines: list[Pipeline]) -> dict[str, dict[str, Share]]:

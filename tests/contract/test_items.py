@@ -683,6 +683,21 @@ def test_replay_refuses_what_does_not_exist(ground: Ground) -> None:
         ground.store.operations.replay("nothing", state=None, keys=None, actor="ada", dry_run=True)
 
 
+def test_replay_from_where_items_end_is_refused_and_keeps_their_causes(ground: Ground) -> None:
+    ground.record(thing("a", fate="die"), thing("b"))
+    ground.work()
+    cause = ground.item("a").last_error
+    ground.store.operations.transition(ground.item("b").id, "fail", actor="ada", reason="no good")
+    assert cause
+
+    for end in ("failed", "shown"):
+        with pytest.raises(BadInput, match=f"nothing begins from '{end}'; begin from found, "):
+            replay(ground, state=end)
+
+    assert ground.item("a").last_error == cause
+    assert ground.item("b").state == "failed"
+
+
 def persistently(call: Callable[..., Any], *args: Any) -> Any:
     """Call as the loops do: again, while the store asks for patience."""
     for _ in range(20):

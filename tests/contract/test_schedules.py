@@ -184,3 +184,19 @@ def test_a_source_can_be_checked_now(ground: Ground) -> None:
     assert schedules.check_now(SOURCE)
     assert not schedules.check_now("example.nothing")
     assert schedules.claim(SOURCE, "me", 60) is not None
+
+
+def test_the_run_of_a_killed_look_is_closed_as_lost(ground: Ground) -> None:
+    schedules = ground.store.schedules
+    schedules.declare(SOURCE, "example")
+    assert schedules.claim(SOURCE, "killed", 60) is not None
+    ground.advance(seconds=61)
+
+    heir = schedules.claim(SOURCE, "heir", 60)
+    assert heir is not None
+    schedules.close(heir, run(found=1, ended="complete"), next_in_seconds=600)
+
+    whole, killed = schedules.runs(SOURCE)
+    assert (killed.ended, killed.note) == ("lost", "its process ended without closing it")
+    assert killed.ended_at is not None
+    assert (whole.ended, whole.found) == ("complete", 1)

@@ -96,6 +96,7 @@ BAD: dict[str, Bad] = {
     "unknown lane": Bad("[lanes.fast]\nbatch = 1\n", "lanes.fast"),
     "unknown lane of a pipeline": Bad("[pipelines.feeds.lanes.fast]\nbatch = 1\n", "pipelines.feeds.lanes.fast"),
     "no rate of a pipeline": Bad("[pipelines.feeds.lanes.ai]\nrate_per_minute = 0\n", "feeds.lanes.ai.rate_per_minute"),
+    "places of all pure steps": Bad("[lanes.pure]\nconcurrency = 2\n", "there is no such setting"),
     "places of pure steps": Bad("[pipelines.feeds.lanes.pure]\nconcurrency = 1\n", "there is no such setting"),
     "unknown key of a channel": Bad("[notifiers.discord.room]\nalert = true\n", "did you mean alerts?"),
     "unknown notifier": Bad("[notifiers.pager.room]\n", "notifiers.pager"),
@@ -439,3 +440,25 @@ def test_what_a_lane_cannot_give_to_a_pipeline_is_refused(folder: Path, table: s
     with pytest.raises(Misconfigured) as told:
         wiring_from(load(environment={}))
     assert str(told.value).startswith(message)
+
+
+@pytest.mark.parametrize(
+    ("query", "message"),
+    [
+        ("colour:red", "feeds has no field `colour:`"),
+        ("sentiment:negative", "feeds has no field `sentiment:`"),  # of a pipeline that is off
+        ("pipeline:bitcoin_news", "no"),
+    ],
+)
+def test_a_route_that_asks_for_what_is_not_there_is_refused(folder: Path, query: str, message: str) -> None:
+    (folder / "tidings.toml").write_text(f"{ROUTED}query = '{query}'\n")
+    variables = webhook("https://discord.com/api/webhooks/1/abc")
+
+    with pytest.raises(Misconfigured, match="routes: the query of") as told:
+        wiring_from(load(environment=variables))
+    assert message in str(told.value)
+
+
+def test_a_route_may_ask_for_text_with_a_colon(folder: Path) -> None:
+    (folder / "tidings.toml").write_text(f"{ROUTED}query = '\"colour:red\"'\n")
+    assert wiring_from(load(environment=webhook("https://discord.com/api/webhooks/1/abc"))).routes

@@ -34,7 +34,7 @@ def write(
     as_json: JsonOption = False,
 ) -> None:
     """Write a verified backup while everything goes on running."""
-    with opened_database(config) as database, progress_bar("backing up", as_json) as show:
+    with opened_database(config, must_exist=True) as database, progress_bar("backing up", as_json) as show:
         bring_up_to_date(database)
         done = write_backup(database, file, replace=force, progress=show)
     if as_json:

@@ -30,7 +30,7 @@ from tidings.process.extract.extractor import ChildExtractor
 from tidings.process.memory_ledger import MemoryLedger
 from tidings.store.db.database import connect, read_clock
 from tidings.store.upkeep.migrate import check_schema
-from tidings.store.upkeep.preflight import has_token, vet
+from tidings.store.upkeep.preflight import has_token, is_write_locked, vet
 from tidings.wiring import (
     USER_AGENT,
     ChannelSpec,
@@ -46,6 +46,8 @@ WAIT_SECONDS = 5.0
 TURN_SECONDS_MAX = 600.0
 """A host with many feeds is asked as politely as a run asks it: each question waits its turn."""
 SKEW_SECONDS_MAX = 30.0
+LOCK_WAIT_MS = 3_000
+"""A write of our own takes some hundredths of a second; a large backlog's merge may take one."""
 FREE_SHARE_MIN = 0.05
 
 
@@ -124,6 +126,14 @@ def _look_inside(url: str) -> Iterator[Check]:
     notes = vet(url)
     if url.startswith("sqlite:///") and not Path(url.removeprefix("sqlite:///")).exists():
         yield Check("database", "ok", "it does not exist yet; the first start makes it")
+        return
+    if url.startswith("sqlite:///") and is_write_locked(Path(url.removeprefix("sqlite:///")), LOCK_WAIT_MS):
+        yield Check(
+            "database",
+            "broken",
+            f"another process held the write lock for all of {LOCK_WAIT_MS // 1000} s; end it "
+            "(`fuser -v FILE` names who has it open): nothing can be written until then",
+        )
         return
     database = connect(url)
     try:

@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from tidings.cli.options import ConfigOption, JsonOption, PipelineArgument
-from tidings.cli.output import say, show_json
+from tidings.cli.output import fail, say, show_json
 from tidings.cli.store import actor, opened_store
 
 
@@ -19,10 +19,13 @@ def replay(
     ] = None,
     where: Annotated[str | None, typer.Option(metavar="QUERY", help="Only what this query finds.")] = None,
     item: Annotated[int | None, typer.Option(metavar="ITEM", help="Only this item, by its number.")] = None,
+    everything: Annotated[bool, typer.Option("--all", help="Every item of the pipeline.")] = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only count.")] = False,
     as_json: JsonOption = False,
 ) -> None:
     """Process items again from a state. After a change of prompt, model or code."""
+    if not (everything or dry_run or from_state or where or item is not None):
+        fail("say which: --item, --where, --from, or --all; --dry-run counts them first")
     with opened_store(config) as (store, _):
         done = store.operations.replay(
             pipeline, state=from_state, query=where, actor=actor(), dry_run=dry_run, item=item

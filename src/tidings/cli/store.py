@@ -60,9 +60,12 @@ async def _catch_up(index: SearchIndex, store: Store, pipelines: dict[str, Pipel
 
 
 @contextmanager
-def opened_database(config: Path | None) -> Iterator[Database]:
+def opened_database(config: Path | None, *, must_exist: bool = False) -> Iterator[Database]:
     """Open the database as it is, without bringing its schema up to date."""
-    with _connected(wiring_of(config)) as database:
+    wiring = wiring_of(config)
+    if must_exist and is_missing(wiring):
+        fail(f"there is no database at {wiring.database_url.removeprefix('sqlite:///')}; is this the right folder?", 1)
+    with _connected(wiring) as database:
         yield database
 
 

@@ -31,7 +31,7 @@ def upload(
     config: ConfigOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Upload items into the intake log. Bad lines are reported, the rest goes on."""
+    """Upload items into the intake log. Bad lines are reported, the rest goes on; exit code 1 if all are bad."""
     appended = Appended()
     with opened_store(config) as (store, pipelines), RefusedLines() as refused:
         declared = pipelines.get(pipeline)
@@ -49,7 +49,14 @@ def upload(
                 meter.show(f"{lines:,} lines", source.tell() if size_bytes else 0, size_bytes)
         if as_json:
             _show_upload(appended, refused)
-            return
+        else:
+            _say_upload(appended, refused)
+    if refused.count and not appended.accepted + appended.unchanged:
+        raise SystemExit(1)
+
+
+def _say_upload(appended: Appended, refused: RefusedLines) -> None:
+    """Print the receipt for people."""
     say(
         f"{appended.accepted} accepted ({appended.new} new, {appended.changed} changed), "
         f"{appended.unchanged} duplicate, {refused.count} rejected"

@@ -29,35 +29,38 @@ class SettingsTable(BaseModel):
 class LaneSettings(SettingsTable):
     """How much of one kind of work a process does at once."""
 
-    concurrency: int = Field(default=4, ge=1, le=512)
-    """Attempts under way at once."""
     batch: int = Field(default=100, ge=1, le=2000)
     """The most items claimed at once."""
     rate_per_minute: float | None = Field(default=None, gt=0)
     """The most attempts started in a minute, in this process; unset means no limit."""
 
 
-class PureLane(LaneSettings):
-    """Steps that only compute; `batch` items are carried through at once."""
+class WaitingLane(LaneSettings):
+    """Steps that wait for others."""
 
-    concurrency: int = Field(default=1, ge=1, le=512)
-    """Batches under way at once."""
+    concurrency: int = Field(default=4, ge=1, le=512)
+    """Attempts under way at once."""
+
+
+class PureLane(LaneSettings):
+    """Steps that only compute; `batch` items are carried through at once, one batch after the other."""
+
     batch: int = Field(default=1000, ge=1, le=5000)
     """The most items claimed at once; of what was found, twice as many are merged."""
 
 
-class FetchLane(LaneSettings):
+class FetchLane(WaitingLane):
     """Steps that fetch from the web."""
 
     concurrency: int = Field(default=16, ge=1, le=512)
     """Attempts under way at once."""
 
 
-class AiLane(LaneSettings):
+class AiLane(WaitingLane):
     """Steps that ask for a summary or a judgment."""
 
 
-class NotifyLane(LaneSettings):
+class NotifyLane(WaitingLane):
     """Steps that send notices."""
 
     concurrency: int = Field(default=1, ge=1, le=512)

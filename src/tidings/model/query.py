@@ -2,7 +2,7 @@
 
     query     := either*                            every one must hold
     either    := part ("OR" part)*                  OR binds the parts beside it
-    part      := ["-"] ( "(" query ")" | text | name ":" value )
+    part      := ["-" | "NOT"] ( "(" query ")" | text | name ":" value )
     text      := word | word"*" | "a phrase"
     value     := text | op text | text ".." text    op: > >= < <=
 
@@ -38,6 +38,8 @@ class Query:
 
     root: Part = AllOf()
     warnings: tuple[str, ...] = ()
+    unknown_names: tuple[str, ...] = ()
+    """What stands before a colon, and is no qualifier here: `name:value` was read as text."""
 
     @property
     def is_empty(self) -> bool:
@@ -53,7 +55,7 @@ def parse(text: str, vocabulary: Vocabulary, *, now_ms: int) -> Query:
         raise BadInput("the query holds a NUL character", position=text.index("\0"))
     parser = _Parser(text.translate(_QUOTES), vocabulary, now_ms)
     root = parser.whole()
-    return Query(root, tuple(dict.fromkeys(parser.warnings)))
+    return Query(root, tuple(dict.fromkeys(parser.warnings)), tuple(dict.fromkeys(parser.unknown_names)))
 
 
 def point_at(text: str, error: BadInput) -> str:
@@ -83,6 +85,7 @@ class _Parser:
         self._now_ms = now_ms
         self._parts = 0
         self.warnings: list[str] = []
+        self.unknown_names: list[str] = []
 
     def whole(self) -> Part:
         """Read everything. What holds no word, such as `&`, is left out; where nothing is left, nothing is meant."""
@@ -122,10 +125,21 @@ class _Parser:
             self._position += 3
             return None
         self._count()
-        is_negated = self._next() == "-"
-        self._position += is_negated
+        is_negated = self._negation()
         part = self._group(depth) if self._here() == "(" else self._text_or_qualifier()
         return Not(part) if is_negated and part is not None else part
+
+    def _negation(self) -> bool:
+        """Step over a minus or NOT and say whether there is one."""
+        if not self._is_word("NOT"):
+            is_negated = self._next() == "-"
+            self._position += is_negated
+            return is_negated
+        place = self._position
+        self._position += 3
+        if self._next() in ("", ")", "-") or any(self._is_word(word) for word in ("AND", "OR", "NOT")):
+            raise BadInput('NOT needs something behind it; for the word write "not"', position=place)
+        return True
 
     def _group(self, depth: int) -> Part | None:
         opened = self._position
@@ -153,6 +167,7 @@ class _Parser:
         """Warn of what is probably a misspelled qualifier. `Rust: a language` is none, since no value follows."""
         if match is None or match.end() >= self._end or self._text[match.end()].isspace():
             return
+        self.unknown_names.append(match["name"])
         near = self._vocabulary.nearest(match["name"].lower())
         if near is not None:
             self.warnings.append(

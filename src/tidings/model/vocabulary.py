@@ -94,6 +94,12 @@ def _declared(collection: Collection) -> Mapping[str, tuple[str, ...]]:
     return {each.name: each.values for each in collection.filters if each.comparison in ("is", "has")}
 
 
+def no_field(name: str, pipeline: str, vocabulary: Vocabulary) -> str:
+    """Say that a pipeline has no such field, where `name:value` must not be taken for text."""
+    known = ", ".join(sorted((EVERYWHERE | vocabulary.attributes) - vocabulary.absent))
+    return f'{pipeline} has no field `{name}:`; it has {known}. Text with a colon can stand in "quotes"'
+
+
 def unknown_value(name: str, value: str | None, known: Iterable[str]) -> str | None:
     """Say that nothing has this value, and which was probably meant; None where it is known, or none is given."""
     names = list(dict.fromkeys(known))

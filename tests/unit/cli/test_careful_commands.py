@@ -31,6 +31,20 @@ def test_reading_in_an_empty_folder_creates_nothing(home: Path, command: str) ->
     assert os.listdir(home) == []
 
 
+def test_a_backup_of_nothing_is_refused(home: Path) -> None:
+    ended = tidings("backup", "copy.db")
+    assert (ended.code, "there is no database at" in ended.err) == (1, True)
+    assert os.listdir(home) == []
+
+
+def test_a_replay_of_everything_must_be_asked_for(home: Path) -> None:
+    (home / "tidings.toml").write_text(HN)
+    uploaded(story(1))
+    refused = tidings("replay", "hacker_news")
+    assert (refused.code, "--all" in refused.err) == (2, True)
+    assert "1 items will be" in tidings("replay", "hacker_news", "--all").out
+
+
 def test_an_item_may_be_called_by_its_number(home: Path) -> None:
     (home / "tidings.toml").write_text(HN)
     uploaded(story(1))

@@ -5,9 +5,11 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
+import apsw
 import pytest
 from tests.support.commands import Ended, tidings
 
@@ -144,3 +146,19 @@ def test_a_configuration_that_cannot_be_read_ends_at_once(home: Path) -> None:
     (home / "tidings.toml").write_text("[pipelines.nope]")
     ended = tidings("doctor")
     assert (ended.code, "pipelines.nope" in ended.err) == (2, True)
+
+
+def test_a_write_lock_that_another_process_holds_is_told(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (home / "tidings.toml").write_text(HN)
+    monkeypatch.setattr("tidings.cli.doctor.LOCK_WAIT_MS", 50)
+    assert tidings("status").code == 0
+    assert tidings("db", "migrate").code == 0
+    with closing(apsw.Connection("tidings.db")) as other:
+        other.execute("BEGIN IMMEDIATE")
+        locked = tidings("doctor", "--offline", "--json")
+        other.execute("ROLLBACK")
+    free = tidings("doctor", "--offline", "--json")
+
+    assert (locked.code, standing(locked)["database"]) == (1, {"broken"})
+    assert "write lock" in locked.out
+    assert (free.code, standing(free)["database"]) == (0, {"ok"})

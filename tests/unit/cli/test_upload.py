@@ -53,6 +53,12 @@ def test_people_see_the_first_refused_lines_and_programs_all(ready: Path) -> Non
     }
 
 
+def test_an_upload_of_bad_lines_alone_fails(ready: Path) -> None:
+    for more in ((), ("--json",)):
+        bad = tidings("upload", "hacker_news", "-", *more, given=b"{}\nnonsense\n")
+        assert (bad.code, "rejected" in bad.out) == (1, True)
+
+
 def test_an_upload_of_nothing_is_nothing(ready: Path) -> None:
     assert json.loads(tidings("upload", "hacker_news", "-", "--json").out)["rejected"] == []
 

@@ -31,6 +31,10 @@ def asked(text: str, vocabulary: Vocabulary = VOCABULARY) -> Query:
         ("rust", Words("rust")),
         ("  rust  ", Words("rust")),
         ("-rust", Not(Words("rust"))),
+        ("NOT rust", Not(Words("rust"))),
+        ("not rust", AllOf((Words("not"), Words("rust")))),
+        ("go AND NOT (rust OR zig)", AllOf((Words("go"), Not(AnyOf((Words("rust"), Words("zig"))))))),
+        ("go OR NOT type:story", AnyOf((Words("go"), Not(Compare("type", "=", "story"))))),
         ('"memory safety"', Words("memory safety")),
         ("“memory safety”", Words("memory safety")),
         ('-"memory safety"', Not(Words("memory safety"))),
@@ -131,7 +135,7 @@ def test_parts_are_joined(text: str, part: Part) -> None:
     "text", ["HN:", "10:30", "https://example.com/?q=1", "std::vector", "C:", "text::x", "foo:bar"]
 )
 def test_what_only_looks_like_a_qualifier_is_text(text: str) -> None:
-    assert asked(text) == Query(Words(text))
+    assert (asked(text).root, asked(text).warnings) == (Words(text), ())
 
 
 def test_a_headline_can_be_pasted() -> None:
@@ -271,3 +275,14 @@ def test_any_text_is_read_or_refused_at_a_place_in_it(text: str) -> None:
     else:
         assert refused.position is not None
         assert 0 <= refused.position <= len(text)
+
+
+@pytest.mark.parametrize("text", ["NOT", "go NOT", "(NOT)", "NOT OR go", "NOT NOT go", "NOT -go", "NOT AND go"])
+def test_not_needs_something_behind_it(text: str) -> None:
+    with pytest.raises(BadInput, match='NOT needs something behind it; for the word write "not"'):
+        asked(text)
+
+
+def test_names_that_were_read_as_text_are_told() -> None:
+    assert asked("colour:red HN: std::vector 10:30 https://a.example type:story").unknown_names == ("colour",)
+    assert asked('"colour:red"').unknown_names == ()

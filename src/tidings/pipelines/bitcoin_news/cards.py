@@ -48,6 +48,7 @@ class ArticleCard(msgspec.Struct, frozen=True, kw_only=True):
 
 
 COLLECTION = "articles"
+_JUDGED = (*SENTIMENTS, "unknown")
 MOODS = Chart(
     "sentiment",
     "Sentiment over time",
@@ -64,7 +65,7 @@ def articles() -> Collection:
         card=ArticleCard,
         title="Bitcoin news",
         filters=(
-            Filter("sentiment", "sentiment", values=SENTIMENTS, help="whether it is good or bad news for Bitcoin"),
+            Filter("sentiment", "sentiment", values=_JUDGED, help="whether it is good or bad news for Bitcoin"),
             Filter("source", "source", help="the outlet's name"),
             Filter("category", "categories", "has", help="a word the outlet files it under"),
             Filter("needs_summary", "needs_summary", type="boolean", help="still waiting for its summary"),
@@ -73,7 +74,7 @@ def articles() -> Collection:
         facet_values={"sentiment": SENTIMENTS},
         attributes={
             "type": (KIND,),
-            "sentiment": (*SENTIMENTS, "unknown"),
+            "sentiment": _JUDGED,
             "source": (),
             "provider": get_args(Provider),
             "category": (),

@@ -44,6 +44,7 @@ class Replay(msgspec.Struct, forbid_unknown_fields=True):
     state: str | None = None
     query: str | None = None
     item: str | None = None
+    all: bool = False
     dry_run: bool = False
 
 
@@ -113,6 +114,8 @@ class OperatorWrites:
         body = await read_object(call.request, Replay)
         if call["pipeline"] not in self._backend.pipelines:
             raise no_pipeline()
+        if not (body.all or body.dry_run or body.state or body.query or body.item):
+            raise Problem(400, "Say which: item, query, state, or all.", where="body")
         done = await self._do(
             self._items.replay,
             call["pipeline"],
@@ -184,10 +187,18 @@ def _replay_body(state: str) -> RequestBody:
     return RequestBody(
         {
             "type": "object",
-            "properties": {"state": _TEXT, "query": _TEXT, "item": _TEXT, "dry_run": {"type": "boolean"}},
+            "properties": {
+                "state": _TEXT,
+                "query": _TEXT,
+                "item": _TEXT,
+                "all": {"type": "boolean"},
+                "dry_run": {"type": "boolean"},
+            },
             "additionalProperties": False,
+            "minProperties": 1,
         },
         {"state": state, "dry_run": True},
+        help="One item, those that a query finds, those that came past a state, or `all`; `dry_run` only counts.",
     )
 
 

@@ -16,7 +16,7 @@ from tidings.model.publication import DELIVERY
 from tidings.model.query import Query, parse
 from tidings.model.query_match import matches
 from tidings.model.views import Replayed
-from tidings.model.vocabulary import vocabulary_of
+from tidings.model.vocabulary import no_field, vocabulary_of
 from tidings.model.workflow import Workflow
 from tidings.store.db.database import Database, Tx
 from tidings.store.items import journal
@@ -180,6 +180,9 @@ class Operations:
         }
         if not kinds:
             raise BadInput(f"{pipeline} has no state {state!r}")
+        beginnings = dict.fromkeys(each for workflow in kinds.values() for each in _beginnings(workflow))
+        if state is not None and state not in beginnings:
+            raise BadInput(f"nothing begins from {state!r}; begin from {', '.join(beginnings)}")
         wanted = None if keys is None else set(keys)
         meant = self._meant(declared, query) if query else None
         replayed = skipped = after = 0
@@ -208,11 +211,19 @@ class Operations:
 
     def _meant(self, pipeline: Pipeline, text: str) -> Query:
         """Parse which items are meant; a slip that a search would only warn of is refused, since it chooses others."""
+        vocabulary = vocabulary_of([pipeline])
         with self._database.reading() as tx:
-            query = parse(text, vocabulary_of([pipeline]), now_ms=tx.value("now"))
+            query = parse(text, vocabulary, now_ms=tx.value("now"))
         for warning in query.warnings:
             raise BadInput(warning)
+        for name in query.unknown_names:
+            raise BadInput(no_field(name, pipeline.name, vocabulary))
         return query
+
+
+def _beginnings(workflow: Workflow) -> list[str]:
+    """Return the states that lead on. Put into one that ends, an item would only forget why it stands there."""
+    return [state for state in workflow.states if state not in workflow.failures and workflow.automatic_from(state)]
 
 
 def _matching(tx: Tx, pipeline: Pipeline, query: Query, places: Sequence[Place]) -> set[tuple[str, str]]:

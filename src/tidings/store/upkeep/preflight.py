@@ -106,6 +106,17 @@ def open_read_only(file: Path) -> apsw.Connection:
     return connection
 
 
+def is_write_locked(file: Path, wait_ms: int) -> bool:
+    """Tell whether others keep a SQLite file from being written for so long. Nothing is written."""
+    with translated(str(file)), closing(apsw.Connection(str(file), flags=apsw.SQLITE_OPEN_READWRITE)) as connection:
+        connection.set_busy_timeout(wait_ms)
+        try:
+            connection.execute("BEGIN IMMEDIATE; ROLLBACK")
+        except apsw.BusyError:
+            return True
+    return False
+
+
 def _refuse_damage(file: Path, check: Literal["quick_check", "integrity_check"]) -> None:
     """Refuse a file only if two looks, each through a connection of its own, find damage.
 

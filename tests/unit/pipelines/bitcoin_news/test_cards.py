@@ -6,8 +6,10 @@ from pydantic import ValidationError
 from tests.unit.pipelines.bitcoin_news.test_workflow import article, work
 
 from tidings.pipelines.bitcoin_news import DEFAULT_FEEDS, Settings, build, endpoints
+from tidings.pipelines.bitcoin_news.body import SENTIMENTS
 from tidings.pipelines.bitcoin_news.cards import ArticleCard, articles, first_card, present
 from tidings.pipelines.bitcoin_news.notices import announce
+from tidings.serve.api.filters import parameter_of
 
 INTERFACE = {
     "id",
@@ -113,3 +115,9 @@ def test_wrong_settings_are_refused(wrong: dict):
 
 def test_lengths_of_time_are_read_as_people_write_them():
     assert Settings.model_validate({"every": "2h"}).every == 7200
+
+
+def test_articles_without_a_sentiment_can_be_asked_for() -> None:
+    (wanted,) = (each for each in articles().filters if each.name == "sentiment")
+    assert parameter_of(wanted).read("unknown") == "unknown"
+    assert articles().facet_values["sentiment"] == SENTIMENTS

@@ -112,6 +112,16 @@ async def test_replay_counts_first_when_asked(operator: Client, world: World):
     assert world.deeds() == []
 
 
+async def test_a_replay_of_everything_must_be_asked_for(operator: Client, world: World):
+    path = "/api/v1/pipelines/hacker_news/replay"
+    refused = await operator.post(path, {})
+
+    assert refused.status == 400
+    assert "all" in refused.json["detail"]
+    assert world.deeds() == []
+    assert (await operator.post(path, {"all": True})).json == {"replayed": 6, "skipped": 0, "dry_run": False}
+
+
 async def test_history_deliveries_channels_and_alerts_are_there(client: Client, world: World):
     (sent,) = world.store.item_views.items(kind="delivery")
     assert len((await client.get("/api/v1/history", series="settled:bitcoin_news")).json["points"]) == 60
