@@ -11,7 +11,7 @@ from typing import Any
 
 from bench.machine import Neighbors
 
-MODULES = ("engine", "hn_ingest", "hn_live", "fetch", "enrich", "news", "serve", "search", "mirrors")
+MODULES = ("engine", "hn_ingest", "hn_live", "fetch", "enrich", "news", "serve", "search", "stories", "mirrors")
 PEERS = "peers"
 HEADS = ("what", "measured", "unit", "floor", "ratio")
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import sys
 
-from quality import extraction, sentiment, summary
+from quality import extraction, sentiment, stories, summary
 from quality.data import Missing
 from quality.table import Row, show
 
-PARTS = {"extraction": extraction.run, "sentiment": sentiment.run, "summary": summary.run}
+PARTS = {"extraction": extraction.run, "sentiment": sentiment.run, "summary": summary.run, "stories": stories.run}
 
 
 def main() -> int:

@@ -19,6 +19,7 @@ from rich.progress import Progress
 from tidings.cli.options import ConfigOption, JsonOption, settings_from
 from tidings.cli.output import console, end, fail, say, show_json
 from tidings.config import Settings
+from tidings.follow.stories.grouping import Grouping, StoryItem
 from tidings.model.answers import IssueFacts
 from tidings.model.errors import BadInput, TidingsError
 from tidings.net.client import Web
@@ -27,7 +28,8 @@ from tidings.process.enrich.enricher import MeteredEnricher
 from tidings.process.extract.extractor import ChildExtractor
 from tidings.wiring import wiring_from
 
-QUESTIONS = ("extract", "summarize", "sentiment", "issue")
+QUESTIONS = ("extract", "summarize", "sentiment", "issue", "stories")
+STORIES = QUESTIONS[-1]
 NOWHERE = "https://page.invalid/"
 """The address of a page that came from no address."""
 AT_ONCE_MAX = 4
@@ -41,19 +43,24 @@ def try_(
     config: ConfigOption = None,
     jsonl: Annotated[
         tuple[str, str] | None,
-        typer.Option(metavar="IN OUT", help='A batch: lines {"id", "text" or "html"} in, answers out; - is a pipe.'),
+        typer.Option(
+            metavar="IN OUT",
+            help='A batch: lines {"id", "text" or "html"} (stories: "title", "time") in, answers out; - is a pipe.',
+        ),
     ] = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Show what the enrichment makes of a page or text. Extraction, summary, sentiment or issue analysis."""
+    """Show what tidings makes of a page or text. Extraction, summary, sentiment, issue analysis, stories of many."""
     if question not in QUESTIONS:
         fail(f"{question!r} is no question; use one of {', '.join(QUESTIONS)}")
     if (material is None) == (jsonl is None):
         fail(f"give one file, address or -, or a batch: tidings try {question} --jsonl IN OUT")
+    if question == STORIES and jsonl is None:
+        fail("stories are made of many items: tidings try stories --jsonl IN OUT")
     settings = settings_from(config)
     try:
         if jsonl is not None:
-            failed = asyncio.run(_try_many(settings, question, *jsonl))
+            failed = _group(*jsonl) if question == STORIES else asyncio.run(_try_many(settings, question, *jsonl))
             if failed:
                 fail(f"{failed} of the lines failed; their errors stand in {jsonl[1]}", 1)
             return
@@ -204,6 +211,35 @@ def _material_of(given: dict[str, Any]) -> Subject:
     if isinstance(text, str):
         return Subject(text=text, title=title if isinstance(title, str) else None)
     raise BadInput("a line needs text or html, as a string")
+
+
+class StoryLine(msgspec.Struct):
+    """A line that `try stories` reads."""
+
+    id: str | int
+    title: str
+    time: int
+    text: str = ""
+    url: str = ""
+
+
+def _group(source: str, target: str) -> int:
+    """Put the items into stories in the order given, with the code that runs live; a bad line gets an error."""
+    grouping, names, failed = Grouping(), [""], 0
+    with _opened(source, "rb", sys.stdin.buffer) as lines, _opened(target, "wb", sys.stdout.buffer) as out:
+        for number, line in enumerate(lines, 1):
+            if not line.strip():
+                continue
+            try:
+                given = msgspec.json.decode(line, type=StoryLine)
+            except (msgspec.DecodeError, UnicodeDecodeError) as error:
+                failed += _write(out, {"id": number, "error": f"line {number} cannot be read: {error}"})
+                continue
+            item = StoryItem(len(names), given.time, given.title, given.text, given.url)
+            names.append(str(given.id))
+            # A story is named after its first item.
+            _write(out, {"id": given.id, "story": names[grouping.place(item).story]})
+    return failed
 
 
 def _write(out: BinaryIO, answer: dict[str, Any]) -> int:

@@ -1,0 +1,1 @@
+"""Groups items of all pipelines that tell the same event: stories."""
