@@ -20,6 +20,8 @@ from tidings.model.web import Extract
 
 LENGTH = struct.Struct(">I")
 _PR_SET_PDEATHSIG = 1
+_SENTENCE = b"This small page is long enough to be read and to have a language of its own. "
+SMALL_PAGE = b"<html><body><article><p>%s</p></article></body></html>" % (_SENTENCE * 4)
 
 
 class PageJob(msgspec.Struct, frozen=True):
@@ -67,6 +69,9 @@ def main(parent: int, memory_bytes: int) -> None:
     os.dup2(2, 1)
     from tidings.process.extract.page import extract_page
 
+    # The language model and the parser's tables are loaded by the first page. On a busy machine that takes longer than
+    # a page may, so it happens here, within the time for the start.
+    extract_page(SMALL_PAGE, "https://page.invalid/")
     _write(answers, ChildAnswer())
     while (frame := _read(jobs)) is not None:
         job = msgspec.msgpack.decode(frame, type=Job)

@@ -17,7 +17,7 @@ import msgspec
 import tidings
 from tidings.model.errors import Misconfigured, Permanent, TidingsError, Transient
 from tidings.model.web import Extract
-from tidings.process.extract.child import LENGTH, ChildAnswer, ChildCall, Job, PageJob
+from tidings.process.extract.child import LENGTH, SMALL_PAGE, ChildAnswer, ChildCall, Job, PageJob
 from tidings.process.extract.last_words import Death, LastWords
 
 MIB = 1024 * 1024
@@ -29,9 +29,6 @@ _BROKEN_SECONDS = 60.0
 _NO_ANSWER = (OSError, asyncio.IncompleteReadError, msgspec.MsgspecError)
 _NO_PROGRAM = frozenset({errno.ENOENT, errno.EACCES, errno.ENOEXEC, errno.ENOTDIR})
 _REINSTALL = "install tidings again with everything it depends on, then try: tidings doctor --offline"
-_SENTENCE = b"This small page is long enough to be read and to have a language of its own. "
-_SMALL_PAGE = b"<html><body><article><p>%s</p></article></body></html>" % (_SENTENCE * 4)
-
 
 Answer = TypeVar("Answer")
 
@@ -109,7 +106,7 @@ class ChildExtractor:
 
     async def check(self) -> None:
         """Read a small page with each child; raise what stands in the way."""
-        pages = [self.extract(_SMALL_PAGE, "https://page.invalid/") for _ in self._children]
+        pages = [self.extract(SMALL_PAGE, "https://page.invalid/") for _ in self._children]
         for page in await asyncio.gather(*pages):
             if not page.text:
                 raise Misconfigured(f"the page parser starts but reads nothing of a sound page; {_REINSTALL}")
