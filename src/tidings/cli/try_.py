@@ -78,6 +78,7 @@ class Subject:
     html: bytes | None = None
     text: str | None = None
     title: str | None = None
+    description: str | None = None
     url: str = NOWHERE
     facts: IssueFacts | None = None
 
@@ -106,12 +107,12 @@ class Bench:
         if material.html is None:
             return material
         page = await self.extractor.extract(material.html, material.url)
-        return Subject(text=page.text, title=page.title)
+        return Subject(text=page.text, title=page.title, description=page.description)
 
     async def _judge(self, question: str, material: Subject) -> dict[str, Any]:
         text = material.text or ""
         if question == "summarize":
-            given, by = await self.enricher.summarize(text, title=material.title)
+            given, by = await self.enricher.summarize(text, title=material.title, description=material.description)
         elif question == "sentiment":
             given, by = await self.enricher.judge_sentiment(text, title=material.title)  # type: ignore[assignment]
         else:

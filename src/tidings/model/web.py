@@ -38,3 +38,5 @@ class Extract:
     published_at: str | None = None
     canonical_url: str | None = None
     language: str | None = None
+    description: str | None = None
+    """What the page says of itself in a sentence or two."""

@@ -80,6 +80,9 @@ def cloudflare_error(status: int, code: int, message: str) -> Response:
 
 def _title_and_text(data: str) -> tuple[str | None, str]:
     if data.startswith("Title: "):
-        title, _, text = data.removeprefix("Title: ").partition("\n")
-        return title, text.strip()
+        title, _, rest = data.removeprefix("Title: ").partition("\n")
+        text = rest.strip()
+        if text.startswith("Description: "):
+            text = text.partition("\n")[2].strip() or text.removeprefix("Description: ")
+        return title, text
     return None, data

@@ -85,7 +85,13 @@ class Enricher(Protocol):
 
     # Each answer comes with who gave it and what it cost.
     async def summarize(  # noqa: D102
-        self, text: str, *, title: str | None = None, pipeline: str = "", words: int = 80
+        self,
+        text: str,
+        *,
+        title: str | None = None,
+        description: str | None = None,
+        pipeline: str = "",
+        words: int = 80,
     ) -> tuple[Summary, Provenance]: ...
 
     async def judge_sentiment(  # noqa: D102

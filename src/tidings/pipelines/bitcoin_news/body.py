@@ -66,6 +66,8 @@ class Article(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Whose title and description these are."""
 
     text: str | None = None
+    page_description: str | None = None
+    """What the page says of itself; providers' words are kept apart, since a change of those counts."""
     content_attempts: int = 0
     content_error: str | None = None
     """Why there is no text: the summary and the judgment are made of the providers' words."""

@@ -161,7 +161,7 @@ def _card(
         sentiment_score=sentiment_score,
         sentiment_by=sentiment_by,
         summary_by=summary_by,
-        description=article.description,
+        description=article.description or article.page_description,
         author=article.author,
         image=article.image,
         language=article.language,

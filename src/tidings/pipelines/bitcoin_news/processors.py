@@ -28,7 +28,11 @@ async def fetch_content(work: Work, kit: Kit, *, max_chars: int, attempts: int) 
     before = _accepted(work)
     if before is not None and before.text and not _has_new_page(before, article):
         kept = replace(
-            article, text=before.text, content_attempts=before.content_attempts, fetched_ms=before.fetched_ms
+            article,
+            text=before.text,
+            page_description=before.page_description,
+            content_attempts=before.content_attempts,
+            fetched_ms=before.fetched_ms,
         )
         return Advance(kept, note="the text is known: only what providers say has changed")
     try:
@@ -45,7 +49,12 @@ async def fetch_content(work: Work, kit: Kit, *, max_chars: int, attempts: int) 
         raise _told("content", Transient("the page holds no readable text"), work, attempts)
     tries = article.content_attempts + work.attempt
     read = replace(
-        article, text=extract.text[:max_chars], content_attempts=tries, content_error=None, fetched_ms=work.now_ms
+        article,
+        text=extract.text[:max_chars],
+        page_description=extract.description,
+        content_attempts=tries,
+        content_error=None,
+        fetched_ms=work.now_ms,
     )
     return Advance(read, note=f"{len(read.text or '')} characters")
 
@@ -69,7 +78,9 @@ async def summarize(work: Work, kit: Kit) -> Outcome:
     if article.summary and article.summary_from == basis == "words":
         return Advance(article, note="the summary of the words is known")
     try:
-        answer, provenance = await kit.enricher.summarize(_material(article), title=article.title, pipeline=PIPELINE)
+        answer, provenance = await kit.enricher.summarize(
+            _material(article), title=article.title, description=_described(article), pipeline=PIPELINE
+        )
     except SlowDown:
         raise
     except Transient as error:
@@ -126,6 +137,10 @@ def publish(work: Work) -> Outcome:
         return Advance(done)
     hours = PAGE_LATER_HOURS if is_told else PAGE_AGAIN_HOURS
     return Advance(done, due_at=work.now_ms + hours * HOUR_MS)
+
+
+def _described(article: Article) -> str | None:
+    return article.description or article.page_description
 
 
 def _material(article: Article) -> str:

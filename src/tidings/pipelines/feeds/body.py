@@ -40,6 +40,8 @@ class EntryBody(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     text: str = ""
     text_from: Literal["feed", "page"] = "feed"
     page_error: str | None = None
+    description: str | None = None
+    """What the page says of itself in a sentence or two."""
     summary: str | None = None
     summarized_by: Provenance | None = None
     processed_at: int | None = None

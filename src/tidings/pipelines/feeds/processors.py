@@ -28,7 +28,8 @@ async def fetch(work: Work, kit: Kit) -> Outcome:
         return Advance(with_feed_text(body), note="the page says no more than the feed")
     author = body.author or extract.author
     language = body.language or extract.language
-    return Advance(replace(body, text=text, text_from="page", author=author, language=language, page_error=None))
+    read = replace(body, text=text, text_from="page", author=author, language=language, page_error=None)
+    return Advance(replace(read, description=extract.description))
 
 
 def use_feed_text(work: Work) -> Outcome:
@@ -42,7 +43,9 @@ async def summarize(work: Work, kit: Kit) -> Outcome:
     body: EntryBody = work.body
     if len(body.text.split()) <= SHORT_WORDS:
         return Advance(replace(body, summary=body.text or body.title), note="short enough")
-    answer, provenance = await kit.enricher.summarize(body.text, title=body.title, pipeline=PIPELINE)
+    answer, provenance = await kit.enricher.summarize(
+        body.text, title=body.title, description=body.description, pipeline=PIPELINE
+    )
     return Advance(replace(body, summary=answer.summary, summarized_by=provenance), provenance=provenance)
 
 

@@ -104,14 +104,20 @@ class MeteredEnricher:
         self._being_asked: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
 
     async def summarize(
-        self, text: str, *, title: str | None = None, pipeline: str = "", words: int = 80
+        self,
+        text: str,
+        *,
+        title: str | None = None,
+        description: str | None = None,
+        pipeline: str = "",
+        words: int = 80,
     ) -> tuple[Summary, Provenance]:
-        """Say what a text says, in at most so many words."""
+        """Say what a text says, in at most so many words; its page's description helps where it says little."""
         return await self._answer(
             SUMMARIZE,
-            article_material(text, title, words),
+            article_material(text, title, words, description),
             pipeline,
-            lambda: local.summarize(text, title, words),
+            lambda: local.summarize(text, title, words, description=description),
         )
 
     async def judge_sentiment(

@@ -51,6 +51,7 @@ def extract_page(html: bytes | str, url: str, max_chars: int = 10_240, charset: 
         published_at=_field(document.date),
         canonical_url=_own_address(document.url, url),
         language=language_of(body),
+        description=_field(document.description),
     )
 
 

@@ -201,6 +201,52 @@ def test_an_article_about_cookies_is_not_furniture() -> None:
     assert not is_furniture("Subscribers to the streaming service grew by a tenth last year.")
 
 
+def test_an_article_about_cookies_keeps_its_sentences() -> None:
+    article = (
+        "The regulator fined the retailer for the use of cookies without consent. "
+        "Its cookie policy was nine pages long and named four hundred partners. "
+        "Under the GDPR a visitor must be able to refuse. "
+        "The retailer uses cookies to measure how often an advertisement is seen. "
+        "It said that it will appeal."
+    )
+    assert [s for s in split_sentences(article) if is_furniture(s)] == []
+
+
+def test_a_summary_is_whole_sentences_without_headings_dashes_or_the_title() -> None:
+    page = (
+        "Harbour to close\nHarbour to close.\nWhy does it matter?\n- The harbour closes in May.\n"
+        "12 ferries a day leave from it.\nPhoto: the harbour\nA new one opens 4 km to the south."
+    )
+    assert local.summarize(page, "Harbour to close").summary == (
+        "The harbour closes in May. 12 ferries a day leave from it. A new one opens 4 km to the south."
+    )
+
+
+def test_the_pages_description_stands_in_where_the_text_has_no_sentence() -> None:
+    said = "The harbour closes in May, the town says."
+    assert local.summarize("Menu\nHome\nHarbour", description=said).summary == said
+    assert local.summarize("Ferries leave from the south.", description=said).summary == "Ferries leave from the south."
+
+
+def test_a_chinese_lead_is_measured_in_characters() -> None:
+    sentence = "香港证监会周二宣布将于下月推出新的虚拟资产交易平台发牌制度并邀请业界提出意见。"
+    summary = local.summarize(sentence + "第二句话也很重要并且说明了细节。" + "第三句。" + "很长" * 200 + "。").summary
+    assert summary.startswith(sentence)
+    assert len(summary) <= 160
+
+
+@pytest.mark.parametrize(
+    ("text", "count"),
+    [
+        ("Am 4. Mai kam er mit dem Zug in Berlin an. Er blieb bis zum 7. Juni und reiste nach Wien weiter.", 2),
+        ("He moved to Sioux Falls, S.D. in May. The U.S. Senate voted on it.", 2),
+        ("東京は晴れ。大阪は雨。", 2),
+    ],
+)
+def test_sentences_of_many_languages_are_told_apart(text: str, count: int) -> None:
+    assert len(split_sentences(text)) == count
+
+
 def test_sentences_are_cut_at_their_ends_only() -> None:
     assert split_sentences(
         'Dr. Ada met the U.S. envoy at 3 p.m. on Monday. "It went well." She left. 東京は晴れ。大阪は雨。'

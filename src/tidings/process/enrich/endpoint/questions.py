@@ -61,9 +61,12 @@ class QuestionMaterial:
         return hashlib.sha256(f"{self.words_max}\n{self.text}".encode("utf-8", "replace")).hexdigest()
 
 
-def article_material(text: str, title: str | None, words_max: int | None = None) -> QuestionMaterial:
-    """Put a title and a text together."""
-    head = f"Title: {' '.join(title[:TITLE_CHARS_MAX].split())}\n\n" if title and title.strip() else ""
+def article_material(
+    text: str, title: str | None, words_max: int | None = None, description: str | None = None
+) -> QuestionMaterial:
+    """Put a title, a description and a text together, each under its name."""
+    named = (("Title", title), ("Description", description if description != text else None))
+    head = "".join(f"{name}: {' '.join(part[:TITLE_CHARS_MAX].split())}\n\n" for name, part in named if part)
     return QuestionMaterial(head + text.strip()[:TEXT_CHARS_MAX], words_max)
 
 

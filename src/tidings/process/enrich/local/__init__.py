@@ -8,7 +8,7 @@ from tidings.process.enrich.local.sentiment import judge as judge_sentiment
 from tidings.process.enrich.local.summary import summarize
 
 MODEL = "local"
-VERSION = "1"
+VERSION = "2"
 """Changes whenever the same text may be answered differently, so that stored answers are not mixed up."""
 
 __all__ = ["MODEL", "VERSION", "analyze_issue", "judge_sentiment", "summarize", "summarize_repo"]

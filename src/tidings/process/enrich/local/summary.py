@@ -1,34 +1,32 @@
-"""Chooses the sentences that say most of a text: TF-IDF centroid, a prior for the beginning, no repeats."""
+"""Writes a summary: the filtered lead, which is the first sentences of a text without what surrounds it on its page."""
 
 from __future__ import annotations
 
-import math
 import re
 from collections import Counter
-from collections.abc import Mapping
-from typing import Final, NamedTuple
+from collections.abc import Iterator
+from itertools import islice
+from typing import Final
 
 from tidings.model.answers import Summary
 from tidings.model.harmless import visible
 from tidings.process.enrich.local.furniture import is_furniture, is_sentence, phrases_in
-from tidings.process.enrich.local.sentences import split_sentences
+from tidings.process.enrich.local.language import WIDE, language_of, length_in_words
+from tidings.process.enrich.local.sentences import split_line
 
 TEXT_CHARS_MAX: Final = 60_000
-LINES_MAX: Final = 400
-"""Sentences looked at before the furniture is taken out; those chosen from after it."""
-SENTENCES_MAX: Final = 120
-SUMMARY_CHARS_MAX: Final = 1_200
 TITLE_CHARS_MAX: Final = 500
+LINES_MAX: Final = 400
+"""Sentences looked at before the furniture is taken out."""
+SUMMARY_CHARS_MAX: Final = 1_200
 WORDS_MAX: Final = 80
-SENTENCE_WORDS_MIN: Final = 5
-
-POSITION_WEIGHT: Final = 0.6
-POSITION_DECAY: Final = 0.5
-REPEAT_PENALTY: Final = 0.6
-TITLE_WEIGHT: Final = 0.2
-SHORT_PENALTY: Final = 1.0
+LEAD_SENTENCES: Final = 3
+SENTENCE_WORDS_MIN: Final = 3
+QUESTION_WORDS_MAX: Final = 15
+"""A question of up to so many words that stands alone in its line is a heading."""
 
 WORD: Final = re.compile(r"[^\W_]{2,}")
+LIST_MARK: Final = re.compile(r"(?:[-*•‣▪·–—]|\d{1,2}[.)])\s+")
 _STOP_WORDS = """
     the a an and or but of to in on at by for with from as is are was were be been being it its this that these
     those he she his her him they them their we our us you your i my me not no so if then than there here what
@@ -38,98 +36,80 @@ _STOP_WORDS = """
 """
 STOP_WORDS: Final = frozenset(_STOP_WORDS.split())
 
-Vector = Mapping[str, float]
-
-
-class Candidate(NamedTuple):
-    """A sentence that may be chosen: where it stood, how long it is, what it is about."""
-
-    position: int
-    text: str
-    words: int
-    vector: Vector
-
 
 def summarize(
-    text: str, title: str | None = None, words_max: int = WORDS_MAX, sentences_max: int = SENTENCES_MAX
+    text: str,
+    title: str | None = None,
+    words_max: int = WORDS_MAX,
+    sentences_max: int = LEAD_SENTENCES,
+    *,
+    description: str | None = None,
 ) -> Summary:
-    """Return whole sentences of the text in their order, at most so many words and sentences of them."""
-    sentences = readable_sentences(visible(text[:TEXT_CHARS_MAX], " "))[:SENTENCES_MAX]
+    """Return whole sentences from the beginning of the text, at most so many words and sentences of them.
+
+    Where the text has none, the page's own description stands in.
+    """
+    sentences = readable_sentences(visible(text[:TEXT_CHARS_MAX], " "))
+    if description and not any(map(is_sentence, sentences)):
+        sentences = readable_sentences(visible(description[:TEXT_CHARS_MAX], " ")) or sentences
     if title:
-        sentences = [s for s in sentences if s.strip(" .").lower() != title.strip(" .").lower()] or sentences
-    candidates = _candidates(sentences, words_max)
-    chosen = _choose(candidates, _terms((title or "")[:TITLE_CHARS_MAX]), words_max)[:sentences_max]
-    summary = " ".join(sentence.text for sentence in sorted(chosen)) or _cut(sentences, words_max)
-    return Summary(summary=summary)
+        heading = _plain(title[:TITLE_CHARS_MAX])
+        sentences = [each for each in sentences if _plain(each) != heading] or sentences
+    lead = _lead(sentences, words_max, sentences_max)
+    return Summary(summary=_joined(lead) or _cut(sentences, words_max))
 
 
 def readable_sentences(text: str) -> list[str]:
     """Return the sentences of the article without the page's furniture; all of them where nothing else is left."""
-    everything = [" ".join(sentence.split()) for sentence in split_sentences(text)[:LINES_MAX]]
+    lines = list(islice(_lines(text), LINES_MAX))
+    everything = [sentence for line in lines for sentence in line][:LINES_MAX]
     phrases = phrases_in("\n".join(everything))
-    article = [sentence for sentence in everything if not is_furniture(sentence, phrases)]
+    article = [s for line in lines if not _is_heading(line) for s in line if not is_furniture(s, phrases)]
     whole = [sentence for sentence in article if is_sentence(sentence)]
     return whole or article or everything
 
 
-def _candidates(sentences: list[str], words_max: int) -> list[Candidate]:
-    terms = [_terms(sentence) for sentence in sentences]
-    seen_in = Counter(term for bag in terms for term in bag)
-    rarity = {term: math.log(1.0 + len(sentences) / count) for term, count in seen_in.items()}
-    candidates = []
-    for position, (sentence, bag) in enumerate(zip(sentences, terms, strict=True)):
-        words = len(sentence.split())
-        if words <= words_max and len(sentence) <= SUMMARY_CHARS_MAX:
-            candidates.append(Candidate(position, sentence, words, _unit({t: n * rarity[t] for t, n in bag.items()})))
-    return candidates
+def _lines(text: str) -> Iterator[list[str]]:
+    """Cut each line into sentences, without the mark of a list in front."""
+    language = language_of(text) or "en"
+    for line in text.splitlines():
+        bare = line.strip()
+        mark = LIST_MARK.match(bare)
+        if sentences := split_line(bare[mark.end() :] if mark else bare, language):
+            yield [" ".join(sentence.split()) for sentence in sentences]
 
 
-def _choose(candidates: list[Candidate], title: Counter[str], words_max: int) -> list[Candidate]:
-    """Take the best sentence that still fits, again and again, each time marking down what has been said."""
-    worth = _worth(candidates, _unit(title))
-    repeats = dict.fromkeys(worth, 0.0)
-    chosen: list[Candidate] = []
+def _is_heading(line: list[str]) -> bool:
+    return len(line) == 1 and line[0].endswith(("?", "？")) and length_in_words(line[0]) <= QUESTION_WORDS_MAX
+
+
+def _lead(sentences: list[str], words_max: int, sentences_max: int) -> list[str]:
+    """Take sentences from the beginning until one does not fit; skip what says nothing by itself."""
+    lead: list[str] = []
     words_left, chars_left = words_max, SUMMARY_CHARS_MAX
-    remaining = candidates
-    while remaining := [c for c in remaining if c.words <= words_left and len(c.text) <= chars_left]:
-        best = max(remaining, key=lambda c: (worth[c.position] - REPEAT_PENALTY * repeats[c.position], -c.position))
-        if chosen and worth[best.position] <= REPEAT_PENALTY * repeats[best.position]:
+    for sentence in sentences:
+        words = length_in_words(sentence)
+        if words < SENTENCE_WORDS_MIN or sentence in lead:
+            continue
+        fits = words <= words_left and len(sentence) < chars_left
+        if len(lead) == sentences_max or (lead and not fits):
             break
-        chosen.append(best)
-        words_left, chars_left = words_left - best.words, chars_left - len(best.text) - 1
-        remaining = [c for c in remaining if c is not best]
-        for candidate in remaining:
-            repeats[candidate.position] = max(repeats[candidate.position], cosine(candidate.vector, best.vector))
-    return chosen
+        if fits:
+            lead.append(sentence)
+            words_left, chars_left = words_left - words, chars_left - len(sentence) - 1
+    return lead
 
 
-def _worth(candidates: list[Candidate], title: Vector) -> dict[int, float]:
-    """Rate each sentence: close to what the text is about, near its beginning, close to the title, long enough."""
-    sums: dict[str, float] = {}
-    for candidate in candidates:
-        for term, weight in candidate.vector.items():
-            sums[term] = sums.get(term, 0.0) + weight
-    centroid = _unit(sums)
-    worth = {}
-    for candidate in candidates:
-        early = POSITION_WEIGHT / (1.0 + POSITION_DECAY * candidate.position)
-        short = SHORT_PENALTY if candidate.words < SENTENCE_WORDS_MIN else 0.0
-        about = cosine(candidate.vector, centroid) + TITLE_WEIGHT * cosine(candidate.vector, title)
-        worth[candidate.position] = about + early - short
-    return worth
+def _joined(sentences: list[str]) -> str:
+    """Join sentences by a space, except where the script writes none."""
+    text = ""
+    for sentence in sentences:
+        text += sentence if not text or (WIDE.match(sentence) and text[-1] in "。！？」』）") else f" {sentence}"
+    return text
 
 
-def cosine(one: Vector, other: Vector) -> float:
-    """Return how alike two vectors of length 1 are, from 0 to 1."""
-    if len(other) < len(one):
-        one, other = other, one
-    return sum(weight * other[term] for term, weight in one.items() if term in other)
-
-
-def _unit(vector: Vector) -> Vector:
-    """Scale a vector to length 1."""
-    length = math.sqrt(sum(weight * weight for weight in vector.values()))
-    return {term: weight / length for term, weight in vector.items()}
+def _plain(text: str) -> str:
+    return " ".join(text.split()).strip(" .!").lower()
 
 
 def _terms(text: str) -> Counter[str]:
@@ -139,7 +119,10 @@ def _terms(text: str) -> Counter[str]:
 def _cut(sentences: list[str], words_max: int) -> str:
     """Shorten the first sentence where none fits whole."""
     words = " ".join(sentences[:1]).split()[:words_max]
-    return " ".join(words)[: SUMMARY_CHARS_MAX - 1] + "…" if words else ""
+    cut = " ".join(words)[: SUMMARY_CHARS_MAX - 1]
+    if WIDE.search(cut):
+        cut = cut[: 2 * words_max]
+    return cut + "…" if words else ""
 
 
 def shared_terms(one: str, other: str) -> float:
