@@ -190,6 +190,11 @@ class Notice(msgspec.Struct, frozen=True, kw_only=True):
     title: str
     url: str | None = None
     text: str = ""
+    """All that is told below the title."""
+    summary: str = ""
+    """The part of the text that tells what the item is; empty: the text does."""
+    changes: str = ""
+    """The part of the text that tells what changed; empty where the item is new."""
     color: int | None = None
     fields: tuple[NoticeField, ...] = ()
     time: str | None = None

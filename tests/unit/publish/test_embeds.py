@@ -93,7 +93,7 @@ def test_a_moment_is_told_in_the_time_of_each_reader():
 
     drawn = embed(Notice(title="A call", fields=(hour, day)), "id")["fields"]
 
-    assert drawn[0]["value"] == "15 September 2026, 17:00 Brussels time\n<t:1789484400:f>, <t:1789484400:R>"
+    assert drawn[0]["value"] == "15 September 2026, 17:00 Brussels time\n<t:1789484400:F>, <t:1789484400:R>"
     assert drawn[1]["value"] == "15 September 2026\n<t:1789509600:R>"
 
 

@@ -24,6 +24,7 @@ from tidings.pipelines.eu_funding.body import (
     spoken_date,
 )
 from tidings.pipelines.eu_funding.cards import search_attributes
+from tidings.pipelines.eu_funding.facts import text_of
 from tidings.pipelines.eu_funding.programmes import TYPE_NAMES
 from tidings.pipelines.eu_funding.results import judged
 
@@ -54,10 +55,12 @@ def renew(body: Opportunity, queued: Notice, now_ms: int) -> Notice | None:
     status = judged(body.status, body.deadlines, now_ms)
     if status == "closed" and queued.attributes.get("status") != "closed":
         return None
-    notice = notice_of(msgspec.structs.replace(body, status=status), now_ms)
-    is_update = queued.attributes.get("event") == "update"
-    told = {"title": queued.title, "text": queued.text, "attributes": queued.attributes} if is_update else {}
-    return msgspec.structs.replace(notice, **told)
+    changed = [queued.changes] if queued.changes else None
+    notice = notice_of(msgspec.structs.replace(body, status=status), now_ms, changed)
+    if queued.attributes.get("event") == "update" and changed is None:
+        # Queued by a release that kept no changes apart: its own words tell them.
+        notice = msgspec.structs.replace(notice, title=queued.title, text=queued.text)
+    return msgspec.structs.replace(notice, attributes={**notice.attributes, "event": queued.attributes.get("event")})
 
 
 def is_old_news(body: Opportunity, now_ms: int, max_age_days: float) -> bool:
@@ -98,11 +101,13 @@ def changes(before: Opportunity, after: Opportunity, now_ms: int) -> list[str]:
 
 def notice_of(body: Opportunity, now_ms: int, changed: list[str] | None = None) -> Notice:
     """Write the notice: title, summary, color by status and the eight fields."""
-    text = body.summary or ""
+    summary, changed_text = text_of(body, now_ms), " ".join(changed or ())
     return Notice(
         title=f"Update: {body.title}" if changed else body.title,
         url=body.url,
-        text="\n\n".join(part for part in (" ".join(changed or ()), text) if part),
+        text="\n\n".join(filter(None, (changed_text, summary))),
+        summary=summary,
+        changes=changed_text,
         color=COLORS[body.status],
         fields=tuple(field for field in _fields(body, now_ms) if field.value),
         time=rfc3339(now_ms),
@@ -169,6 +174,7 @@ SAMPLE = Opportunity(
     opening="2027-01-12T00:00:00Z",
     deadlines=("2027-09-21T15:00:00Z",),
     stage="single-stage",
+    budget_eur=20_000_000,
     summary="If you can read this, the channel works. Real notices carry a summary of the call here.",
     found_at=1_800_000_000_000,
 )

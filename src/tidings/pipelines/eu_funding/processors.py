@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import re
-
 import msgspec
 from msgspec.structs import replace
 
@@ -20,23 +18,12 @@ from tidings.pipelines.eu_funding.body import (
     Opportunity,
     closes_at,
     deadlines_ahead,
-    next_deadline,
-    spoken_amount,
-    spoken_date,
 )
-from tidings.pipelines.eu_funding.programmes import TYPE_NAMES
+from tidings.pipelines.eu_funding.facts import MODEL, WORDS_WORTH_SUMMARIZING, told_by_facts, without_boilerplate
 from tidings.pipelines.eu_funding.results import plain_text
 
 SUMMARIES = f"{PIPELINE}.summaries"
 SUMMARY_DAYS = 90
-WORDS_WORTH_SUMMARIZING = 25
-WORDS_WORTH_SAYING = 4
-POINTER = re.compile(
-    r"^\W*(link to|see|click|refer to|please (see|refer|consult|visit|check|find)|(for )?(more|further) (info|details)|"
-    r"details|visit|available (at|on|here)|https?:|www\.|n/?a\b|tbd\b|to be (announced|published|confirmed))",
-    re.IGNORECASE,
-)
-"""How descriptions begin that hold no word of the call itself."""
 LOOK_AGAIN_DAYS = 90
 """When to look again at what states no deadline."""
 
@@ -47,13 +34,15 @@ async def summarize(work: Work, kit: Kit, *, pages_url: str) -> Outcome:
     if body.status == "closed" and work.accepted is None:
         return Reject("closed before it was first seen")
     text = body.description or await _described(body, kit.fetcher, pages_url)
-    if len(text.split()) < WORDS_WORTH_SUMMARIZING:
-        words = "" if says_nothing(text) else text
-        summary, provenance = " ".join(filter(None, (words, facts(body, work.now_ms)))), Provenance(model="facts")
+    described, own_words = replace(body, description=text), without_boilerplate(text)
+    if len(own_words.split()) < WORDS_WORTH_SUMMARIZING:
+        summary, provenance = told_by_facts(described, work.now_ms), Provenance(model=MODEL)
     else:
-        summary, provenance = await _summary(body, text, kit)
-    done = replace(body, description=text, summary=summary, summarized_by=provenance.model)
-    return Advance(body=done, provenance=provenance)
+        summary, provenance = await _summary(body, own_words, kit)
+    return Advance(
+        body=replace(described, summary=summary, summarized_by=provenance.model),
+        provenance=provenance,
+    )
 
 
 def publish(work: Work) -> Advance:
@@ -66,25 +55,6 @@ def publish(work: Work) -> Advance:
 def close(work: Work) -> Advance:
     """Show the call as closed."""
     return Advance(body=replace(_as_of(work), status="closed"))
-
-
-def facts(body: Opportunity, now_ms: int) -> str:
-    """Say in sentences what is known of a call that has no description worth summarizing."""
-    of = f" of {body.programme_name or body.programme}" if body.programme else ""
-    action = f" ({body.action_type})" if body.action_type else ""
-    dates = [("Opens" if body.status == "forthcoming" else "Opened", body.opening)]
-    dates += [("Deadline", next_deadline(body, now_ms))]
-    sentences = [f"{name} {spoken_date(date)}." for name, date in dates if date]
-    if budget := spoken_amount(body.budget_eur):
-        sentences.append(f"Budget {budget}.")
-    if body.status == "open" and not body.deadlines:
-        sentences.append("No deadline is stated.")
-    return " ".join([f"{TYPE_NAMES[body.type]}{of}{action}.", *sentences])
-
-
-def says_nothing(text: str) -> bool:
-    """Tell whether a short description only points elsewhere, as `Link to the published call.` does."""
-    return bool(POINTER.search(text)) or sum(word.isalpha() for word in text.split()) < WORDS_WORTH_SAYING
 
 
 async def _summary(body: Opportunity, text: str, kit: Kit) -> tuple[str, Provenance]:

@@ -23,8 +23,9 @@ from tidings.pipelines.eu_funding import Settings, build, endpoints
 from tidings.pipelines.eu_funding.body import Opportunity
 from tidings.pipelines.eu_funding.cards import present
 from tidings.pipelines.eu_funding.criteria import is_fresh, is_over
-from tidings.pipelines.eu_funding.notices import announce
-from tidings.pipelines.eu_funding.processors import close, facts, publish, summarize
+from tidings.pipelines.eu_funding.facts import facts
+from tidings.pipelines.eu_funding.notices import announce, renew
+from tidings.pipelines.eu_funding.processors import close, publish, summarize
 from tidings.process.memory_ledger import MemoryLedger
 from tidings.publish.deliveries import deliveries_for
 
@@ -123,8 +124,11 @@ async def test_a_call_nobody_describes_is_told_by_its_facts():
 
     body = await summarized(a_work(call(description="")), a_kit(enricher=enricher))
 
-    facts = "Grant of Horizon Europe (HORIZON Innovation Actions). Opened 1 November 2026."
-    assert body.summary == f"{facts} Deadline 1 December 2026, 17:00 Brussels time."
+    assert body.summary == (
+        "Grant of Horizon Europe (HORIZON Innovation Actions); "
+        "usually for three organizations or more from different countries; "
+        "open since 1 November 2026, closes on 1 December 2026, 17:00 Brussels time."
+    )
     assert enricher.asked == 0
 
 
@@ -137,7 +141,7 @@ async def test_a_description_that_only_points_elsewhere_is_left_out(text):
 
     assert body.summary is not None
     assert body.summary.startswith("Grant of Horizon Europe")
-    assert "Budget EUR 1.5 million." in body.summary
+    assert "with a budget of EUR 1.5 million;" in body.summary
 
 
 @pytest.mark.parametrize("pages", [Pages(502), Pages(200, b"<html>"), Pages(200, b'{"TopicDetails": 3}')])
@@ -268,27 +272,85 @@ def test_the_end_of_a_call_without_a_deadline_is_news():
 
 
 def test_the_facts_say_that_no_deadline_is_stated():
-    assert facts(call(deadlines=()), NOW).endswith("No deadline is stated.")
+    assert facts(call(deadlines=()), NOW).endswith("no deadline is stated.")
+
+
+def test_a_notice_of_an_undescribed_call_tells_the_facts_of_the_day_it_is_sent():
+    pipeline = build(Settings())
+    body = call(description="Link to the published call.", summary="Link to the published call.", summarized_by="x")
+    (queued,) = notices(body)
+
+    later = pipeline.renew["opportunity"](body, queued, int(datetime(2027, 1, 5, tzinfo=UTC).timestamp() * 1000))
+
+    assert "Link to" not in queued.text
+    assert "closes on 1 December 2026" in queued.text
+    assert later is not None
+    assert "closes on 1 February 2027" in later.text
+
+
+@pytest.mark.parametrize(
+    "summary",
+    [
+        "Seeks quiet boats for seal colonies.",
+        "Visitors of harbours are to hear less.",
+        "See how boats become quiet: pilots in five harbours.",
+    ],
+)
+def test_a_summary_that_only_begins_like_a_pointer_is_told(summary):
+    (notice,) = notices(call(summary=summary, summarized_by="x"))
+
+    assert notice.text == summary
+
+
+def test_an_update_that_an_earlier_release_queued_still_tells_what_changed():
+    (notice,) = notices(call(summary="Boats.", summarized_by="x"))
+    words = "Deadline: 1 May 2027 → 1 June 2027.\n\nBoats."
+    queued = msgspec.structs.replace(
+        notice,
+        title="Update: Boats",
+        text=words,
+        summary="",
+        changes="",
+        attributes={**notice.attributes, "event": "update"},
+    )
+
+    renewed = renew(call(summary="Boats.", summarized_by="x"), queued, NOW)
+
+    assert renewed is not None
+    assert (renewed.title, renewed.text) == ("Update: Boats", words)
+
+
+async def test_what_stands_in_the_description_of_many_calls_is_not_summarized():
+    enricher = Counting()
+    usual = (
+        "This call (as well as the support given through it) is NOT an EU action. This call is launched solely by X."
+    )
+
+    body = await summarized(a_work(call(description=f"{usual}\n{LONG}")), a_kit(enricher=enricher))
+    bare = await summarized(a_work(call(description=usual)), a_kit(enricher=enricher))
+
+    assert body.summary == "In short: The call asks for bo"
+    assert bare.summarized_by == "facts"
 
 
 def test_a_moved_deadline_is_an_update():
     (notice,) = notices(call(deadlines=("2026-12-15T17:00:00Z", "2027-02-01T17:00:00Z")), accepted=CALL)
 
     assert notice.title == "Update: Quiet harbours"
-    assert notice.text == "Deadlines: 1 December 2026, 17:00 Brussels time → 15 December 2026, 17:00 Brussels time."
+    assert notice.changes == "Deadlines: 1 December 2026, 17:00 Brussels time → 15 December 2026, 17:00 Brussels time."
     assert notice.attributes["event"] == "update"
 
 
 def test_a_changed_status_is_an_update():
     (notice,) = notices(CALL, accepted=call(status="forthcoming"))
 
-    assert notice.text == "Status: forthcoming → open."
+    assert notice.changes == "Status: forthcoming → open."
 
 
 def test_an_early_end_is_an_update_and_a_foreseen_one_is_not():
     last_day = int(datetime(2027, 2, 1, 18, tzinfo=UTC).timestamp() * 1000)
 
-    assert [notice.text for notice in notices(call(status="closed"), accepted=CALL)] == ["Status: open → closed."]
+    assert [notice.changes for notice in notices(call(status="closed"), accepted=CALL)] == ["Status: open → closed."]
     assert notices(call(status="closed"), accepted=CALL, now_ms=last_day) == ()
 
 
@@ -305,7 +367,7 @@ def test_other_changes_are_shown_but_not_announced(changes):
 def test_a_budget_that_changes_is_an_update():
     (notice,) = notices(call(budget_eur=20_000_000), accepted=call(budget_eur=950_000))
 
-    assert notice.text == "Budget: EUR 950,000 → EUR 20 million."
+    assert notice.changes == "Budget: EUR 950,000 → EUR 20 million."
     assert ("Budget", "EUR 20 million") in [(field.name, field.value) for field in notice.fields]
 
 
@@ -314,7 +376,7 @@ def test_an_extension_after_the_end_is_an_update():
 
     (notice,) = notices(call(deadlines=("2026-12-01T17:00:00Z",)), accepted=ended)
 
-    assert notice.text == "Status: closed → open. Deadline: none → 1 December 2026, 17:00 Brussels time."
+    assert notice.changes == "Status: closed → open. Deadline: none → 1 December 2026, 17:00 Brussels time."
 
 
 def test_passing_time_is_no_news():

@@ -95,7 +95,7 @@ def _own_time(field: NoticeField, room: int) -> str:
     if moment is None:
         return ""
     seconds = moment // 1000
-    told = f"\n<t:{seconds}:R>" if field.is_day else f"\n<t:{seconds}:f>, <t:{seconds}:R>"
+    told = f"\n<t:{seconds}:R>" if field.is_day else f"\n<t:{seconds}:F>, <t:{seconds}:R>"
     return told if len(told) <= room else ""
 
 
