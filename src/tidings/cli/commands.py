@@ -42,7 +42,7 @@ PANELS: dict[str, dict[str, str]] = {
         "dead": "Dead letters: list them by cause, revive or purge them.",
         "tombstones": "Tombstones of removed items: list them, or lift them.",
     },
-    "Try": {"try": "Show what the enrichment makes of a page or text."},
+    "Try": {"try": "Show what tidings makes of a page or text."},
     "Keep": {
         "export": "Write everything published to standard output, newest first.",
         "restore": "Bring a backup back into an empty database.",
