@@ -173,7 +173,7 @@ class Process:
 
     def _poller(self) -> Poller:
         return Poller(
-            pipelines=self.pipelines,
+            sources=self.store.source_list,
             schedules=self.store.schedules,
             intake=self.store.intake,
             executor=self.executor,

@@ -105,7 +105,7 @@ class App:
             self._recover_lost()
         self.runner = Runner(self.pipelines, deliver=delivering(wiring.routes, wiring.pipelines))
         self.poller = Poller(
-            pipelines=self.pipelines,
+            sources=self.store.source_list,
             schedules=self.store.schedules,
             intake=self.store.intake,
             executor=self.executor,

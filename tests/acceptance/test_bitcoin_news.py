@@ -529,7 +529,7 @@ async def test_a_second_and_third_provider_cost_no_attempt_and_no_write(database
     async with town_of(database_url) as town:
         for n in range(12):
             town.publish(f"p{n:02}")
-        sources = sorted((s.name for s in town.engine.wiring.pipelines[0].sources), reverse=True)
+        sources = sorted(town.engine.store.source_list.current(), reverse=True)
         for name in sources:  # the outlet's own feed first, then NewsData.io, then APITube
             await town.engine.discover(name)
             await town.engine.work_until_idle()

@@ -159,5 +159,5 @@ async def test_feeds_are_asked_by_their_own_rhythm(database_url: str) -> None:
 
         assert soon <= 2
         assert 2 <= len(sites.asked) - asked <= 52
-        names = [source.name for source in engine.wiring.pipelines[0].sources]
+        names = list(engine.store.source_list.current())
         assert {run.error for name in names for run in engine.store.schedules.runs(name)} == {None}

@@ -27,6 +27,7 @@ def glancing(ground: Ground, watch: Watch) -> StatusReader:
         ground.pipelines,
         intake=store.intake,
         schedules=store.schedules,
+        source_list=store.source_list,
         channels={},
         limiters={},
         stopwatch=watch,

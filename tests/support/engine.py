@@ -93,13 +93,13 @@ class Engine:
 
     async def discover(self, source: str | None = None, *, options: Mapping[str, Any] | None = None) -> list[RunView]:
         """Ask every source (or one) now, due or not; return the runs' records."""
-        names = [s.name for p in self.wiring.pipelines for s in p.sources if source in (None, s.name)]
+        names = [name for name in self.store.source_list.current() if source in (None, name)]
         runs = [await self.app.poller.ask(name, force=True, options=options) for name in names]
         return [run for run in runs if run is not None]
 
     async def discover_due(self) -> list[RunView]:
         """Ask only the sources that are due by the database's clock."""
-        names = [s.name for p in self.wiring.pipelines for s in p.sources]
+        names = list(self.store.source_list.current())
         runs = [await self.app.poller.ask(name) for name in names]
         return [run for run in runs if run is not None]
 

@@ -70,7 +70,7 @@ class Served:
         self._loop, self._stop = asyncio.get_running_loop(), asyncio.Event()
         async with World(stands_still=True) as world, App(wiring_of(world, self._database_url)) as self.app:
             await self.app.poller.declare()
-            names = [source.name for pipeline in self.app.pipelines.values() for source in pipeline.sources]
+            names = list(self.app.store.source_list.current())
             await asyncio.gather(*(self.app.poller.ask(name, force=True) for name in names))
             await self.app.worker().until_idle(wait_for_due_seconds=8)
             role = "all" if self._works else "serve"

@@ -168,7 +168,10 @@ async def process_all(app: App, started: float, tell: Tell) -> dict[str, Any]:
     found: dict[str, int] = {}
     for pipeline in app.pipelines.values():
         tell(f"asking the sources of {pipeline.name}")
-        runs = await asyncio.gather(*(app.poller.ask(source.name, force=True) for source in pipeline.sources))
+        names = [
+            name for name, placed in app.store.source_list.current().items() if placed.pipeline.name == pipeline.name
+        ]
+        runs = await asyncio.gather(*(app.poller.ask(name, force=True) for name in names))
         found[pipeline.name] = sum(run.new for run in runs if run is not None)
     tell(f"processing {sum(found.values())} findings, retries and rate limits included")
     await app.worker().until_idle(wait_for_due_seconds=ONCE_SECONDS)

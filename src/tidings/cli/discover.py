@@ -18,7 +18,7 @@ from tidings.cli.process import run_app
 from tidings.cli.progress import Meter
 from tidings.discover.page_reader import PAGES_MAX
 from tidings.discover.ranged import Ranged, UnreadId
-from tidings.model.pipeline import Page, Pipeline, Source
+from tidings.model.pipeline import Page, Source
 from tidings.model.views import RunView
 from tidings.watch import logs
 
@@ -45,13 +45,16 @@ def discover(
     if declared is None:
         fail(f"pipeline {pipeline!r} is not on; on are {', '.join(p.name for p in wiring.pipelines) or 'none'}")
     options = _options(from_id, to_id, unread)
-    sources = _sources(declared, source, options)
     logs.set_up("human", logging.WARNING)
 
     reasons: list[str] = []
 
     async def use(app: App) -> tuple[list[RunView], list[_Unread], bool]:
         await app.poller.declare()
+        placed = app.store.source_list.current().values()
+        sources = _sources(
+            pipeline, [each.source for each in placed if each.pipeline.name == pipeline], source, options
+        )
         before = await _unread(app, sources) if unread else []
         if unread and not before:
             return [], [], True
@@ -136,11 +139,11 @@ def _options(first: int | None, last: int | None, unread: bool) -> dict[str, Any
     return {"from": first, "to": last}
 
 
-def _sources(pipeline: Pipeline, name: str | None, options: dict[str, Any]) -> list[Source]:
+def _sources(pipeline: str, known: list[Source], name: str | None, options: dict[str, Any]) -> list[Source]:
     """Return those to ask; a range, and what is unread, is asked only of sources that read by id."""
-    named = [s for s in pipeline.sources if name in (None, s.name, s.name.removeprefix(f"{pipeline.name}."))]
+    named = [s for s in known if name in (None, s.name, s.name.removeprefix(f"{pipeline}."))]
     if not named:
-        fail(f"there is no source {name!r}; known: {', '.join(s.name for s in pipeline.sources) or 'none'}")
+        fail(f"there is no source {name!r}; known: {', '.join(s.name for s in known) or 'none'}")
     able = [s for s in named if not options or isinstance(s, Ranged)]
     if not able:
         names = ", ".join(s.name for s in named)
@@ -181,7 +184,7 @@ async def _ask(app: App, source: Source, options: dict[str, Any]) -> list[RunVie
 
 def _pause_of(app: App, name: str) -> str | None:
     """Say what is paused, the source or its pipeline; None where neither is."""
-    pipeline = next(p.name for p in app.pipelines.values() for s in p.sources if s.name == name)
+    pipeline = app.store.source_list.current()[name].pipeline.name
     paused = app.store.pauses.reasons()
     for kind, part in (("source", name), ("pipeline", pipeline)):
         if (reason := paused.get(f"{kind}:{part}")) is not None:

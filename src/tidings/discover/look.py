@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from tidings.model.errors import Transient
 from tidings.model.item import Appended
-from tidings.model.pipeline import Page, Pipeline, Source
+from tidings.model.pipeline import Page, Pipeline, PlacedSource, Source
 from tidings.model.views import RunEnd, RunView
 
 OnPage = Callable[[Page], None]
@@ -25,11 +25,23 @@ class SourceTurn(Protocol):
         ...
 
 
+class Sources(Protocol):
+    """Which sources there are; the list may change at any time."""
+
+    def current(self) -> Mapping[str, PlacedSource]:
+        """Return every source by its name."""
+        ...
+
+    def declare(self) -> Mapping[str, PlacedSource]:
+        """Name every source and make it known to the schedule; return them all."""
+        ...
+
+
 class Schedules(Protocol):
     """Who asks which source when."""
 
-    def declare(self, source: str, pipeline: str) -> None:
-        """Make a source known."""
+    def due(self) -> list[str]:
+        """Return the sources that are due, the longest waiting first."""
         ...
 
     def claim(self, source: str, owner: str, lease_seconds: float, *, force: bool = False) -> Any:

@@ -10,12 +10,12 @@ from datetime import UTC, datetime
 from typing import Any
 
 from tidings.discover.live import Granting, Live
-from tidings.discover.look import Look, OnPage, Schedules
+from tidings.discover.look import Look, OnPage, Schedules, Sources
 from tidings.discover.page_reader import PageReader
 from tidings.discover.schedule import check_schedule, seconds_until_next
 from tidings.model.contracts import Executor, Intake, Kit
 from tidings.model.errors import BadInput, Misconfigured, SlowDown, StoreUnavailable, TidingsError, Transient
-from tidings.model.pipeline import Page, Pipeline
+from tidings.model.pipeline import Page, PlacedSource
 from tidings.model.views import RunView
 from tidings.model.wishes import Wishes
 from tidings.watch.logs import Seldom, event
@@ -27,6 +27,8 @@ TURN_TRIES = 20
 """How often a signal waits for another's turn to end, half a poll each."""
 SIGNAL_WAIT_SECONDS_MAX = 30.0
 WISHES_AT_ONCE = 50
+ASKED_AT_ONCE_MAX = 500
+"""How many sources one process asks at once; each host has its own, lower limit."""
 DAY_LIMIT_SECONDS = 1800.0
 """A source that asks us to wait for longer has given us what a day, or a window of hours, holds."""
 HELD_UP = ("slowed", "out of credits")
@@ -44,7 +46,7 @@ class Poller:
     def __init__(
         self,
         *,
-        pipelines: Mapping[str, Pipeline],
+        sources: Sources,
         schedules: Schedules,
         intake: Intake,
         executor: Executor,
@@ -56,7 +58,6 @@ class Poller:
         turn_seconds: float = TURN_SECONDS,
         poll_seconds: float = POLL_SECONDS,
     ) -> None:
-        self._pipelines = pipelines
         self._schedules = schedules
         self._executor = executor
         self._kit = kit
@@ -68,7 +69,8 @@ class Poller:
         self._intake = intake
         self._reader = PageReader(schedules, intake, executor, kit, wishes=wishes, turn_seconds=turn_seconds)
         self._poll_seconds = poll_seconds
-        self._sources = {s.name: (p, s) for p in pipelines.values() for s in p.sources}
+        self._list = sources
+        self._sources: Mapping[str, PlacedSource] = {}
         self._seldom = Seldom()
         self._troubles = Seldom(TROUBLE_SECONDS)
 
@@ -79,10 +81,10 @@ class Poller:
         listening += [asyncio.create_task(self._grant(s)) for _, s in self._sources.values() if isinstance(s, Granting)]
         asking: dict[str, asyncio.Task[RunView | None]] = {}
         while not stop.is_set():
-            for name in self._sources:
-                if name not in asking or asking[name].done():
+            asking = {name: task for name, task in asking.items() if not task.done()}
+            for name in await self._due_quietly():
+                if name not in asking and len(asking) < ASKED_AT_ONCE_MAX:
                     asking[name] = asyncio.create_task(self._ask_quietly(name))
-            await asyncio.gather(*[t for t in asking.values() if t.done()], return_exceptions=True)
             try:
                 async with asyncio.timeout(self._poll_seconds):
                     await stop.wait()
@@ -170,9 +172,18 @@ class Poller:
 
     async def declare(self) -> None:
         """Make every source known to the store."""
-        for name, (pipeline, source) in self._sources.items():
-            check_schedule(source)
-            await self._executor.write(self._schedules.declare, name, pipeline.name)
+        self._sources = await self._executor.write(self._list.declare)
+        for placed in self._sources.values():
+            check_schedule(placed.source)
+
+    async def _due_quietly(self) -> list[str]:
+        """Return what is due of our sources, in one read for all of them."""
+        try:
+            due = await self._executor.read(self._schedules.due)
+        except Exception as error:  # noqa: BLE001  # the loop outlives every surprise
+            self._seldom.event("asking failed", error=f"{type(error).__name__}: {error}")
+            return []
+        return [name for name in due if name in self._sources]
 
     async def _ask_quietly(self, name: str) -> RunView | None:
         try:

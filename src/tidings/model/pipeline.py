@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, runtime_checkable
 
 import msgspec
 
@@ -108,6 +108,31 @@ class Source(Protocol):
         ...
 
 
+@runtime_checkable
+class Addressed(Source, Protocol):
+    """A source that is told apart by its address: the store names it once, and it keeps that name."""
+
+    @property
+    def address(self) -> str:
+        """Its canonical address."""
+        ...
+
+    def called(self, name: str) -> Addressed:
+        """Return the same source under the name that the store gave it."""
+        ...
+
+    def places(self, cursor: Any) -> tuple[str, ...]:
+        """Return the canonical addresses that a kept cursor tells of, the configured one first."""
+        ...
+
+
+class PlacedSource(NamedTuple):
+    """A source under its name, with the pipeline it belongs to."""
+
+    pipeline: Pipeline
+    source: Source
+
+
 class Admit(Protocol):
     """Makes a finding of one uploaded object, or raises BadInput saying what is wrong."""
 
@@ -132,6 +157,7 @@ class Pipeline:
     about: str
     workflows: Mapping[str, Workflow]
     sources: tuple[Source, ...] = ()
+    """As configured; those that have an address get their name from the store."""
     collections: tuple[Collection, ...] = ()
     presenters: Mapping[str, Presenter] = field(default_factory=dict)
     lists: tuple[RankedList, ...] = ()

@@ -49,6 +49,12 @@ class ScheduleRow(NamedTuple):
     last_error: str | None
 
 
+class DueSource(NamedTuple):
+    """A source that may be asked now."""
+
+    source: str
+
+
 class Holding(NamedTuple):
     """Since when a source is being asked, and until when the turn lasts; times by the database's clock."""
 
@@ -66,7 +72,12 @@ class ScheduleStore:
     def declare(self, source: str, pipeline: str) -> None:
         """Make a source known; a new one is due at once."""
         with self._database.transaction() as tx:
-            tx.run("declare_schedule", source=source, pipeline=pipeline)
+            tx.put("declare_schedules", [(source, pipeline)])
+
+    def due(self) -> list[str]:
+        """Return the sources that are due, not paused and not being asked, the longest waiting first."""
+        with self._database.reading() as tx:
+            return [row.source for row in tx.rows(DueSource, "due_sources")]
 
     def claim(self, source: str, owner: str, lease_seconds: float, *, force: bool = False) -> Turn | None:
         """Take the turn and open a run record; None where the source is paused, not due (nor forced), or taken."""

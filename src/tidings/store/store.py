@@ -22,6 +22,7 @@ from tidings.store.operator.status import StatusReader
 from tidings.store.pauses import PauseStore
 from tidings.store.processes import ProcessNotes
 from tidings.store.shelf import ShelfStore
+from tidings.store.source_list import SourceList
 from tidings.store.sources import ScheduleStore
 from tidings.store.tokens import TokenStore
 from tidings.store.tombstones import TombstoneStore
@@ -51,6 +52,7 @@ class Store:
     pauses: PauseStore
     tokens: TokenStore
     schedules: ScheduleStore
+    source_list: SourceList
     operations: Operations
     retention: RetentionStore
     rebuilder: Rebuilder
@@ -89,7 +91,7 @@ def open_store(
     intake = IntakeLog(database, pipelines, keep_days=intake_days, on_append=on_work)
     items = ItemStore(database, pipelines, on_work=on_work)
     links, pauses = LinkStore(database), PauseStore(database)
-    schedules = ScheduleStore(database)
+    schedules, source_list = ScheduleStore(database), SourceList(database, pipelines)
     operations = Operations(database, pipelines, on_work=on_work, deliver=deliver)
     retention = RetentionStore(
         database,
@@ -105,6 +107,7 @@ def open_store(
         pipelines,
         intake=intake,
         schedules=schedules,
+        source_list=source_list,
         channels=named,
         limiters=limiters or {},
     )
@@ -124,6 +127,7 @@ def open_store(
         pauses,
         TokenStore(database),
         schedules,
+        source_list,
         operations,
         retention,
         Rebuilder(database, pipelines),
@@ -134,5 +138,5 @@ def open_store(
         WorkRunStore(database),
         status_views,
         ItemReader(database, pipelines, items=items, links=links),
-        PartSwitches(pipelines, pauses=pauses, schedules=schedules, channels=named),
+        PartSwitches(pipelines, pauses=pauses, schedules=schedules, source_list=source_list, channels=named),
     )

@@ -14,7 +14,7 @@ from tidings.discover.feed.reader import FeedReading, read_feed
 from tidings.model.contracts import Extractor, Fetcher, Kit
 from tidings.model.errors import Misconfigured, Permanent
 from tidings.model.item import Rejected
-from tidings.model.urls import public_host, shown_url
+from tidings.model.urls import public_host, shown_url, web_address
 from tidings.model.web import Response
 
 ACCEPT = (
@@ -109,11 +109,21 @@ async def poll_feed(kit: Kit, url: str, *, cursor: object, digest: str, setting:
     return FeedPoll(response, place, _digest(response), feed)
 
 
-def _place(cursor: object, url: str) -> FeedPlace:
+def _kept(cursor: object) -> FeedPlace:
     try:
-        place = msgspec.convert(cursor or {}, FeedPlace)
+        return msgspec.convert(cursor or {}, FeedPlace)
     except msgspec.ValidationError:
-        place = FeedPlace()
+        return FeedPlace()
+
+
+def known_addresses(cursor: object) -> tuple[str, ...]:
+    """Return the canonical addresses that a kept place tells of: the configured one, and where the feed really is."""
+    place = _kept(cursor)
+    return tuple(address for url in (place.configured, place.url) if (address := web_address(url)))
+
+
+def _place(cursor: object, url: str) -> FeedPlace:
+    place = _kept(cursor)
     # Another address in the settings ends what was learned of the old one.
     return place if place.url and place.configured == url else FeedPlace(url, url)
 

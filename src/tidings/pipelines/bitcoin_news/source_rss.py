@@ -5,18 +5,19 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import AsyncIterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
+from typing import Any
 from urllib.parse import urlsplit
 
 import msgspec
 
-from tidings.discover.feed import FeedEntry, FeedGone, ParsedFeed, next_check_seconds, poll_feed
+from tidings.discover.feed import FeedEntry, FeedGone, ParsedFeed, known_addresses, next_check_seconds, poll_feed
 from tidings.model.contracts import Kit
 from tidings.model.errors import BadInput
 from tidings.model.item import Finding, Rejected
 from tidings.model.pipeline import Page, Run, Schedule
-from tidings.model.urls import public_host
+from tidings.model.urls import canonical_url, public_host
 from tidings.pipelines.bitcoin_news.body import PIPELINE, Sighting
 from tidings.pipelines.bitcoin_news.client import read_all
 from tidings.pipelines.bitcoin_news.sightings import (
@@ -38,6 +39,19 @@ class OutletFeed:
     url: str
     every_seconds: float
     keep_days: float
+
+    @property
+    def address(self) -> str:
+        """What it is told apart by."""
+        return canonical_url(self.url)
+
+    def called(self, name: str) -> OutletFeed:
+        """Return it under the name that the store gave it."""
+        return replace(self, name=name)
+
+    def places(self, cursor: Any) -> tuple[str, ...]:
+        """Return the addresses that a kept cursor tells of."""
+        return known_addresses(cursor)
 
     @property
     def schedule(self) -> Schedule:

@@ -32,7 +32,7 @@ class FeedSetting(BaseModel):
     url: str
     """The feed's address, or a site's that announces one."""
     name: Annotated[str, Field(min_length=1, max_length=100)] | None = None
-    """What to call it; by default what it calls itself."""
+    """Its title; by default what it calls itself."""
     full_text: bool = True
     """Whether to read the page behind each entry."""
     interval: Seconds | None = None
@@ -105,7 +105,7 @@ def _source(name: str, feed: FeedSetting, settings: Settings) -> FeedSource:
 def source_names(feeds: list[FeedSetting]) -> list[str]:
     """Name each feed after what it is called, or its host; a second one of a name gets a mark of its address too.
 
-    The name is part of every entry's key: who watches two feeds of one host had better name them.
+    That is what a feed is called when it is first seen. The store keeps the name with the address from then on.
     """
     names: list[str] = []
     for feed in feeds:

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Any
 
 import msgspec
 
-from tidings.discover.feed import FeedGone, ParsedFeed, poll_feed
+from tidings.discover.feed import FeedGone, ParsedFeed, known_addresses, poll_feed
 from tidings.model.contracts import Kit
 from tidings.model.item import Finding, Rejected
 from tidings.model.pipeline import Page, Run, Schedule
-from tidings.model.urls import public_host
+from tidings.model.urls import canonical_url, public_host
 from tidings.pipelines.feeds.body import PIPELINE, entry_finding
 from tidings.pipelines.feeds.rhythm import Bounds, Rhythm, next_look_seconds, rhythm_of
 
@@ -40,6 +41,19 @@ class FeedSource:
     def name(self) -> str:
         """The feed's name among all sources."""
         return f"{PIPELINE}.{self.feed}"
+
+    @property
+    def address(self) -> str:
+        """What it is told apart by."""
+        return canonical_url(self.url)
+
+    def called(self, name: str) -> FeedSource:
+        """Return it under the name that the store gave it."""
+        return replace(self, feed=name.removeprefix(f"{PIPELINE}."))
+
+    def places(self, cursor: Any) -> tuple[str, ...]:
+        """Return the addresses that a kept cursor tells of."""
+        return known_addresses(cursor)
 
     @property
     def schedule(self) -> Schedule:

@@ -25,6 +25,7 @@ from tidings.store.items.claims import accepted_bodies, read_bodies
 from tidings.store.items.restarts import begin_again
 from tidings.store.items.settle import settle
 from tidings.store.pauses import PauseStore
+from tidings.store.source_list import SourceList
 from tidings.store.sources import ScheduleStore
 
 REPLAY_BATCH = 500
@@ -246,11 +247,13 @@ class PartSwitches:
         *,
         pauses: PauseStore,
         schedules: ScheduleStore,
+        source_list: SourceList,
         channels: Mapping[str, str],
     ) -> None:
         self._pipelines = pipelines
         self._pauses = pauses
         self._schedules = schedules
+        self._source_list = source_list
         self._channels = channels
 
     def pause(self, part: str, *, reason: str) -> None:
@@ -272,7 +275,7 @@ class PartSwitches:
         sort, _, name = part.partition(":")
         known = {
             "pipeline": list(self._pipelines),
-            "source": [s.name for p in self._pipelines.values() for s in p.sources],
+            "source": list(self._source_list.current()),
             "channel": list(self._channels),
         }
         if sort not in known:

@@ -27,6 +27,7 @@ from tidings.store.operator.queues import MERGE, ItemCount, Standing, dead_by_tr
 from tidings.store.operator.source_health import describe, health_of
 from tidings.store.pauses import PauseStore
 from tidings.store.processes import ProcessNotes
+from tidings.store.source_list import SourceList
 from tidings.store.sources import ScheduleRow, ScheduleStore
 from tidings.store.work_runs import WorkRunStore
 
@@ -51,6 +52,7 @@ class StatusReader:
         *,
         intake: IntakeLog,
         schedules: ScheduleStore,
+        source_list: SourceList,
         channels: Mapping[str, str],
         limiters: Mapping[str, str],
         stopwatch: Callable[[], float] = time.monotonic,
@@ -65,6 +67,7 @@ class StatusReader:
         self._processes = ProcessNotes(database)
         self._work_runs = WorkRunStore(database)
         self._schedules = schedules
+        self._source_list = source_list
         self._channels = channels
         self._limiters = limiters
         self._stopwatch = stopwatch
@@ -194,9 +197,8 @@ class StatusReader:
         paused = self._pauses.reasons()
         now = read_clock(self._database)
         return [
-            self._source(s, p.name, stored.get(s.name), paused, now)
-            for p in self._pipelines.values()
-            for s in p.sources
+            self._source(placed.source, placed.pipeline.name, stored.get(name), paused, now)
+            for name, placed in self._source_list.current().items()
         ]
 
     def _source(

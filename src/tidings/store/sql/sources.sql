@@ -4,9 +4,19 @@
 -- All holders are dead.
 UPDATE schedules SET lease_owner = NULL, lease_until = NULL WHERE lease_until IS NOT NULL;
 
--- name: declare_schedule
-INSERT INTO schedules (source, pipeline, next_at) VALUES (:source, :pipeline, tidings_now())
+-- name: declare_schedules
+-- A new source is due at once.
+-- rows: source text, pipeline text
+INSERT INTO schedules (source, pipeline, next_at)
+SELECT source, pipeline, (SELECT tidings_now()) FROM given WHERE true
 ON CONFLICT (source) DO NOTHING;
+
+-- name: due_sources
+-- What `claim_schedule` would grant, the longest waiting first.
+SELECT source FROM schedules
+WHERE next_at <= tidings_now() AND (lease_until IS NULL OR lease_until <= tidings_now())
+    AND NOT EXISTS (SELECT 1 FROM pauses WHERE part = 'source:' || schedules.source OR part = 'pipeline:' || schedules.pipeline)
+ORDER BY next_at, source;
 
 -- name: claim_schedule
 -- One owner asks a source, across machines.
