@@ -255,7 +255,9 @@ async def on_terminal(folder: Path, *arguments: str, columns: int = 200) -> tupl
 
 async def test_bars_are_drawn_on_terminals_only(tmp_path: Path) -> None:
     (tmp_path / "tidings.toml").write_text(HN)
-    assert (await ran(tmp_path, "upload", "hacker_news", "-", given=b'{"id": 1, "type": "story", "title": "One"}')).code == 0
+    assert (
+        await ran(tmp_path, "upload", "hacker_news", "-", given=b'{"id": 1, "type": "story", "title": "One"}')
+    ).code == 0
     plain = await ran(tmp_path, "backup", "one.db")
     assert "\x1b" not in plain.out + plain.err
     code, drawn = await on_terminal(tmp_path, "backup", "two.db")
