@@ -11,6 +11,7 @@ from tidings.app import App
 from tidings.discover.upload import read_lines
 from tidings.follow.search.index import SearchIndex
 from tidings.serve.backend import Backend, ReadBackend
+from tidings.serve.gathered_shelf import GatheredShelf
 
 
 def backend_of(app: App, server: dict[str, Any], *, loopback: bool, is_demo: bool = False) -> Backend:
@@ -18,7 +19,7 @@ def backend_of(app: App, server: dict[str, Any], *, loopback: bool, is_demo: boo
     return Backend(
         pipelines=app.pipelines,
         executor=app.reader_circuit,
-        shelf=app.store.shelf,
+        shelf=GatheredShelf(app.store.shelf, app.pipelines),
         search=app.search,
         changes=app.store.changes,
         links=app.store.links,

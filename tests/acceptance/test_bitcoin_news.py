@@ -9,12 +9,16 @@ from contextlib import asynccontextmanager, contextmanager
 from typing import Any
 
 import apsw
+import msgspec
 import pytest
 from starlette.responses import HTMLResponse
 from tests.support.engine import Engine
 from tests.support.own_sql import own_sql
 from tests.support.waiting import until
+from tests.unit.serve.asgi import Client
 
+from tidings.backends import backend_of
+from tidings.config.tables import Server
 from tidings.net.client import FetchLimits
 from tidings.pipelines.bitcoin_news import Settings, build, endpoints
 from tidings.pipelines.bitcoin_news.sightings import article_id
@@ -23,6 +27,7 @@ from tidings.sample.ai_endpoint import build as ai_app
 from tidings.sample.news import APITUBE, NEWSDATA, News
 from tidings.sample.news_apis import apitube_id, newsdata_id
 from tidings.sample.serving import StandIn
+from tidings.serve.application import build as serving
 from tidings.wiring import AiSpec
 
 HOUR_MS = 3_600_000
@@ -145,6 +150,20 @@ def broken_writes(engine: Engine, table: str, operation: str, condition: str) ->
                 own_sql(tx, statement)
 
 
+def own_rows(town: Town, text: str) -> list[tuple[Any, ...]]:
+    with town.engine.app.database.reading() as tx:
+        return own_sql(tx, text)
+
+
+def attempts_of(town: Town) -> int:
+    ((attempts,),) = own_rows(town, "SELECT count(*) FROM journal WHERE kind = 'attempt'")
+    return int(attempts)
+
+
+def writes_of(town: Town) -> int:
+    return town.engine.store.status_views.status().pipelines["bitcoin_news"].shelf_writes_today
+
+
 def run_of(runs: list[Any], source: str) -> Any:
     (run,) = [run for run in runs if run.source == f"bitcoin_news.{source}"]
     return run
@@ -231,23 +250,74 @@ async def test_one_article_from_both_providers_to_one_published_card(database_ur
         assert sum(run.new + run.changed for run in again) == 0
 
 
-async def test_a_provider_that_comes_after_the_publication_changes_nothing(database_url: str):
+async def test_a_provider_that_comes_after_the_publication_joins_for_readers_alone(database_url: str):
     async with town_of(database_url) as town:
-        town.publish("join", providers=["newsdata"], provider_sentiment="positive")
+        key = town.publish("join", providers=["newsdata"], provider_sentiment="positive")
+        town.publish("other", providers=["newsdata"])
         await town.engine.discover()
         await town.engine.work_until_idle()
-        assert set(town.card("join")["providers"]) == {"newsdata"}
-        before = town.card("join")
+        client = Client(serving(backend_of(town.engine.app, Server().model_dump(), loopback=True)))
+        address = "/api/v1/bitcoin_news/articles"
+        assert set((await client.get(f"{address}/{key}")).json["providers"]) == {"newsdata"}
+        before, attempts, writes = town.card("join"), attempts_of(town), writes_of(town)
 
-        town.world.change("join", providers=["newsdata", "apitube"])
+        town.world.change("join", providers=["newsdata", "apitube", "rss"])
         await town.engine.discover()
         await town.engine.work_until_idle()
 
-        assert town.card("join") == before
-        assert before["sentiment_by"] == "local"
+        story = town.world.stories["join"]
+        providers = {
+            "newsdata": newsdata_id(story),
+            "apitube": str(apitube_id(story)),
+            "rss": town.world.link(story, town.url),
+        }
+        client = Client(serving(backend_of(town.engine.app, Server().model_dump(), loopback=True)))
+        read = (await client.get(f"{address}/{key}")).json
+        assert read == before | {"providers": providers, "announced": []}
+        listed = {card["id"]: card for card in (await client.get(address)).json["articles"]}
+        assert listed[key] == read
+        assert {len(card["providers"]) for card in listed.values()} == {1, 3}
+        found = (await client.get("/api/v1/search?q=story+join")).json["hits"]
+        assert {len(hit["card"]["providers"]) for hit in found if hit["id"] == key} <= {3}
+        assert (town.card("join"), before["sentiment_by"]) == (before, "local")
         assert town.world.page_requests["join"] == 1
+        assert attempts_of(town) == attempts
+        assert writes_of(town) - writes == 2, "one for each run that brought something"
         for _ in range(3):
             assert sum(run.changed for run in await town.engine.discover()) == 0
+        assert writes_of(town) - writes == 2
+
+
+async def test_many_late_providers_cost_one_write_a_run(database_url: str):
+    async with town_of(database_url, newsdata_page_size=10) as town:
+        for n in range(25):
+            town.publish(f"m{n:02}", hours_ago=n / 10)
+        await town.engine.discover("bitcoin_news.newsdata")
+        await town.engine.work_until_idle()
+        writes = writes_of(town)
+        (run,) = await town.engine.discover("bitcoin_news.apitube")
+        assert (run.pages, run.unchanged) == (3, 25)
+        assert writes_of(town) - writes == 1
+        client = Client(serving(backend_of(town.engine.app, Server().model_dump(), loopback=True)))
+        cards = (await client.get("/api/v1/bitcoin_news/articles")).json["articles"]
+        assert [set(card["providers"]) for card in cards] == [{"newsdata", "apitube"}] * 25
+
+
+async def test_what_providers_added_goes_with_the_article(database_url: str):
+    async with town_of(database_url, feeds=[], max_stored_articles=2) as town:
+        for n in range(2):
+            town.publish(f"g{n}", hours_ago=9 - n)
+        await town.engine.discover("bitcoin_news.newsdata")
+        await town.engine.work_until_idle()
+        await town.engine.discover("bitcoin_news.apitube")
+        for n in range(2):
+            town.publish(f"h{n}", hours_ago=1 - n / 10)
+        await town.engine.discover("bitcoin_news.newsdata")
+        await town.engine.work_until_idle()
+        await town.engine.discover("bitcoin_news.apitube")
+        entry = town.engine.store.shelf.get("bitcoin_news", "gathered:articles")
+        assert entry is not None
+        assert set(msgspec.json.decode(entry.value)) == {town.id_of("h0"), town.id_of("h1")}
 
 
 async def test_a_new_article_is_on_the_shelf_at_the_merge(database_url: str):
@@ -525,7 +595,7 @@ async def test_a_page_in_the_wrong_charset_is_read_right(database_url: str):
 # One article, three providers
 
 
-async def test_a_second_and_third_provider_cost_no_attempt_and_no_write(database_url: str):
+async def test_a_second_and_third_provider_cost_no_attempt_and_no_write_an_article(database_url: str):
     async with town_of(database_url) as town:
         for n in range(12):
             town.publish(f"p{n:02}")
@@ -533,10 +603,9 @@ async def test_a_second_and_third_provider_cost_no_attempt_and_no_write(database
         for name in sources:  # the outlet's own feed first, then NewsData.io, then APITube
             await town.engine.discover(name)
             await town.engine.work_until_idle()
-        ((attempts,),) = own_rows(town, "SELECT count(*) FROM journal WHERE kind = 'attempt'")
-        status = town.engine.store.status_views.status().pipelines["bitcoin_news"]
-        assert attempts == 12 * 4
-        assert status.shelf_writes_today == 12 + 1 + 12
+        assert attempts_of(town) == 12 * 4
+        # First cards, the id index, full cards; and for each later run one record of who lists them too.
+        assert writes_of(town) == 12 + 1 + 12 + 2
         assert max(town.world.page_requests.values()) == 1
 
 
@@ -575,11 +644,6 @@ async def test_700_found_with_room_for_500_fetch_no_more_than_stay(database_url:
         await town.engine.work_until_idle()
         assert sum(town.world.page_requests.values()) == 20
         assert len(town.engine.items("article")) == 20
-
-
-def own_rows(town: Town, text: str) -> list[tuple[Any, ...]]:
-    with town.engine.app.database.reading() as tx:
-        return own_sql(tx, text)
 
 
 # 2. Failures: providers

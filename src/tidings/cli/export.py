@@ -14,9 +14,10 @@ import typer
 from tidings.cli.options import ConfigOption, PipelineArgument
 from tidings.cli.output import fail, while_read
 from tidings.cli.store import opened_store
+from tidings.model.contracts import Shelf
 from tidings.model.pipeline import Pipeline
 from tidings.model.publication import Collection
-from tidings.store.store import Store
+from tidings.serve.gathered_shelf import GatheredShelf
 
 PAGE = 500
 FORMULA = re.compile("[\\s\x00-\x1f\u200b\ufeff]*[=+@\uff0b\uff0d\uff1d\uff20-]|[\t\r]")
@@ -36,12 +37,13 @@ def export(
         if pipeline not in pipelines:
             fail(f"pipeline {pipeline!r} is not on; on are {', '.join(pipelines) or 'none'}")
         chosen = _chosen(pipelines[pipeline], collection)
+        shelf = GatheredShelf(store.shelf, pipelines)
         if form == "csv":
             if len(chosen) > 1:
                 fail(f"a table holds one collection; add --collection {' or '.join(c.name for c in chosen)}")
-            _write_csv(store, pipeline, chosen[0])
+            _write_csv(shelf, pipeline, chosen[0])
         else:
-            _write_lines(store, pipeline, chosen)
+            _write_lines(shelf, pipeline, chosen)
 
 
 def _chosen(pipeline: Pipeline, name: str | None) -> list[Collection]:
@@ -52,28 +54,28 @@ def _chosen(pipeline: Pipeline, name: str | None) -> list[Collection]:
     return chosen
 
 
-def _cards(store: Store, pipeline: str, collection: str) -> Iterator[bytes]:
+def _cards(shelf: Shelf, pipeline: str, collection: str) -> Iterator[bytes]:
     after: tuple[int, str] | None = None
-    while page := store.shelf.newest(pipeline, collection, limit=PAGE, after=after):
+    while page := shelf.newest(pipeline, collection, limit=PAGE, after=after):
         yield from (entry.value for entry in page)
         after = (page[-1].sort, page[-1].key)
 
 
-def _write_lines(store: Store, pipeline: str, chosen: list[Collection]) -> None:
+def _write_lines(shelf: Shelf, pipeline: str, chosen: list[Collection]) -> None:
     for collection in chosen:
         # Where there are several, each line says which it belongs to.
         mark = b'{"collection":%s,' % msgspec.json.encode(collection.name) if len(chosen) > 1 else b"{"
-        for card in _cards(store, pipeline, collection.name):
+        for card in _cards(shelf, pipeline, collection.name):
             sys.stdout.buffer.write(mark + card[1:] + b"\n")
     sys.stdout.buffer.flush()
 
 
-def _write_csv(store: Store, pipeline: str, collection: Collection) -> None:
+def _write_csv(shelf: Shelf, pipeline: str, collection: Collection) -> None:
     columns = list(collection.card.__struct_fields__)
     sys.stdout.reconfigure(encoding="utf-8", newline="")  # type: ignore[union-attr]
     table = csv.writer(sys.stdout)
     table.writerow(columns)
-    for card in _cards(store, pipeline, collection.name):
+    for card in _cards(shelf, pipeline, collection.name):
         values = msgspec.json.decode(card)
         table.writerow([_cell(values.get(column)) for column in columns])
 

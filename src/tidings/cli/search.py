@@ -17,6 +17,7 @@ from tidings.model.query import Query, parse, point_at
 from tidings.model.vocabulary import vocabulary_of
 from tidings.serve.api.card_search import ORDERS, CardHit, join_cards
 from tidings.serve.api.search import hit_values
+from tidings.serve.gathered_shelf import GatheredShelf
 
 HITS_MAX = 500
 
@@ -44,7 +45,7 @@ def search(
             fail(point_at(query, error))
         except SearchTooSlow as error:
             fail(str(error))
-        hits = join_cards(found.hits, store.shelf, pipelines)
+        hits = join_cards(found.hits, GatheredShelf(store.shelf, pipelines), pipelines)
     if as_json:
         shown = [hit_values(each) for each in hits]
         show_json({"hits": shown, "total": found.total, "instead": found.instead, "warnings": parsed.warnings})

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from tidings.model.errors import Transient
+from tidings.model.gathering import Gathered
 from tidings.model.item import Appended
 from tidings.model.pipeline import Page, Pipeline, PlacedSource, Source
 from tidings.model.views import RunEnd, RunView
@@ -97,6 +98,8 @@ class Look:
     ended: RunEnd = "complete"
     in_log: int | None = None
     """How many findings the log holds at its end."""
+    gathered: list[Gathered] = field(default_factory=list)
+    """What its findings add to cards, kept at its end: one write a run."""
     is_lost: bool = False
     """Another poller has the turn."""
 

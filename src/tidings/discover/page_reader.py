@@ -8,6 +8,7 @@ from typing import Any
 
 from tidings.discover.look import Look, Schedules, TurnLost
 from tidings.model.contracts import Executor, Intake, Kit
+from tidings.model.gathering import Gathered, gathered_of
 from tidings.model.item import Appended
 from tidings.model.pipeline import Page, Pipeline, Run
 from tidings.model.wishes import Wishes
@@ -61,6 +62,7 @@ class PageReader:
                 if held is not None:
                     await self._append(look, held)
                 held = page
+                look.gathered += gathered_of(look.pipeline, page.findings)
                 new_mark = page.mark if page.mark is not None else new_mark
                 look.next_check_seconds = page.next_check_seconds or look.next_check_seconds
                 if look.pages >= PAGES_MAX:
@@ -71,17 +73,20 @@ class PageReader:
             # The page that was held back is kept, since asking for it may have cost money. The mark does not move: the
             # next run looks for what lies between.
             if held is not None:
-                await self._append(look, held)
+                await self._append(look, held, is_last=True)
             raise
-        await self._append(look, held or Page(()), mark=new_mark, completes=not options)
+        await self._append(look, held or Page(()), mark=new_mark, completes=not options, is_last=True)
 
-    async def _append(self, look: Look, page: Page, mark: Any = None, completes: bool = False) -> None:
-        look.count(page, await self._executor.write(self._keep, look, page, mark, completes))
+    async def _append(
+        self, look: Look, page: Page, mark: Any = None, completes: bool = False, is_last: bool = False
+    ) -> None:
+        gathered = tuple(look.gathered) if is_last else ()
+        look.count(page, await self._executor.write(self._keep, look, page, mark, completes, gathered))
         for rejected in page.rejected[:20]:
             event("entry rejected", source=look.source.name, line=rejected.line, reason=rejected.reason)
         look.on_page(page)
 
-    def _keep(self, look: Look, page: Page, mark: Any, completes: bool) -> Appended:
+    def _keep(self, look: Look, page: Page, mark: Any, completes: bool, gathered: tuple[Gathered, ...]) -> Appended:
         """Write a page by the right of the turn, in one transaction: two pollers must not move one cursor."""
         with self._schedules.keeping(look.turn, self._turn_seconds) as is_ours:
             if not is_ours:
@@ -96,6 +101,7 @@ class PageReader:
                 mark=mark,
                 completes=completes,
                 rankings=page.rankings,
+                gathered=gathered,
             )
 
     def _keep_wishes(self, wishes: Wishes, pipeline: Pipeline, page: Page) -> None:

@@ -150,6 +150,9 @@ class Collection:
     """Finds the items that a card's page lists, such as those of a user: `by:{id}`."""
     tracked: Mapping[str, str] = field(default_factory=dict)
     """Fields with numbers whose course is kept, with the ranks, while a card stands in a list; with their words."""
+    gathers: str | None = None
+    """A mapping of the card and of the finding that later findings add to although nothing has changed; the card's id
+    is the item's key. Readers see it at once, at one write a run."""
     example: msgspec.Struct | None = None
 
 

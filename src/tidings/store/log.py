@@ -10,12 +10,14 @@ import msgspec
 
 from tidings.model.clock import DAY_MS
 from tidings.model.errors import BadInput
+from tidings.model.gathering import Gathered
 from tidings.model.item import LOW, Appended, Finding, LogRow
 from tidings.model.pipeline import Pipeline, Ranking
 from tidings.model.settlement import Merged, Reservation
 from tidings.store import reservations
 from tidings.store.db.database import Database, Tx
 from tidings.store.first_cards import retire
+from tidings.store.gathered import put_gathered
 from tidings.store.rankings import put_rankings
 from tidings.store.reservations import Fingerprint, checkpoint, stretches
 from tidings.store.tombstones import Name, find_buried, is_final
@@ -84,8 +86,9 @@ class IntakeLog:
         mark: Any = None,
         completes: bool = False,
         rankings: Sequence[Ranking] = (),
+        gathered: Sequence[Gathered] = (),
     ) -> Appended:
-        """Write what is new or changed, with the source's cursor, mark and rankings, in one transaction."""
+        """Write what is new or changed, with what else a source's page or run brings, in one transaction."""
         for finding in findings:
             if not finding.key or "\0" in finding.key or finding.pipeline != pipeline:
                 raise BadInput(
@@ -105,6 +108,8 @@ class IntakeLog:
             if rankings:
                 put_rankings(tx, self._pipelines[pipeline], rankings)
                 put_points(tx, self._pipelines[pipeline], rankings)
+            if gathered:
+                put_gathered(tx, self._pipelines[pipeline], gathered)
         if appended.accepted:
             self._on_append()
         return appended

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Protocol
 
+from tidings.model.gathering import Gathered
 from tidings.model.item import Appended, Finding
 from tidings.model.pipeline import Ranking
 from tidings.model.settlement import Merged, Reservation
@@ -23,8 +24,9 @@ class Intake(Protocol):
         mark: Any = None,
         completes: bool = False,
         rankings: Sequence[Ranking] = (),
+        gathered: Sequence[Gathered] = (),
     ) -> Appended:
-        """Write what is new or changed, with the source's cursor, mark and rankings, in one transaction."""
+        """Write what is new or changed, with what else a source's page or run brings, in one transaction."""
         ...
 
     def merge(self, pipeline: str, limit: int = 500) -> Merged:

@@ -83,6 +83,7 @@ def articles() -> Collection:
         templates=__package__,
         chart=MOODS,
         link_field="link",
+        gathers="providers",
         example=EXAMPLE,
     )
 
