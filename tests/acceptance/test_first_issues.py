@@ -96,7 +96,8 @@ async def test_the_whole_list_ends_in_the_right_states_and_only_changes_are_work
         assert {row.key for row in engine.items("issue")} == watch.expected.issues
         issues = {card["id"]: card for card in engine.cards("issues")}
         assert len(issues) == len(watch.expected.issues)
-        assert all(1 <= card["difficulty"] <= 10 and card["introduction"] for card in issues.values())
+        assert all(card["introduction"] for card in issues.values())
+        assert all(card["rated"] == (card["difficulty"] is not None) for card in issues.values())
         assert {card["claimed_how"] for card in issues.values()} == {"comment", None}
         assert engine.store.item_views.dead_letters() == []
         limited = [call for call in world.calls if call.status == 403]
@@ -256,6 +257,7 @@ async def test_readers_ask_for_repositories_and_issues(tmp_path: Path, samples: 
 
             issues = await ask("issues?language=javascript&limit=500")
             assert {issue["repo"] for issue in issues["issues"]} == {"facebook/react", "mattermost/mattermost"}
+            issues_all = await ask("issues")
             easy = await ask("issues?max_difficulty=5&unclaimed=true&limit=500")
             assert all(issue["difficulty"] <= 5 and issue["unclaimed"] for issue in easy["issues"])
             assert 0 < len(easy["issues"]) < issues["total"]
@@ -265,7 +267,15 @@ async def test_readers_ask_for_repositories_and_issues(tmp_path: Path, samples: 
             assert [issue["claimed_by"] for issue in taken["issues"]] == ["somebody"]
             recent = await ask("issues?updated_after=2020-01-01&repo=pandas-dev/pandas")
             assert "pandas-dev/pandas/1" not in [issue["id"] for issue in recent["issues"]]
-            assert (await ask("issues/pandas-dev/pandas/1"))["first_steps"]
+            guided = await ask("issues?sign=guide&limit=500")
+            assert guided["issues"]
+            assert all("guide" in issue["good_signs"] for issue in guided["issues"])
+            unrated = await ask("issues?rated=false&limit=500")
+            assert {issue["difficulty"] for issue in unrated["issues"]} == {None}
+            assert (
+                len(unrated["issues"]) + len((await ask("issues?rated=true&limit=500"))["issues"])
+                == issues_all["total"]
+            )
 
 
 async def test_without_a_token_the_list_is_read_inside_the_quota(tmp_path: Path, samples: Path) -> None:

@@ -45,10 +45,10 @@ class RepoSummary(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class IssueAnalysis(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What an issue asks for, how hard it is from 1 to 10 and why, and where to begin."""
+    """What an issue asks for, how hard it is from 1 to 10 and why, or why nobody can tell, and where to begin."""
 
     introduction: Annotated[str, msgspec.Meta(max_length=1200)]
-    difficulty: Annotated[int, msgspec.Meta(ge=1, le=10)]
+    difficulty: Annotated[int, msgspec.Meta(ge=1, le=10)] | None
     reasons: Annotated[list[Short], msgspec.Meta(max_length=8)]
     first_steps: Annotated[list[Short], msgspec.Meta(max_length=8)]
 
@@ -73,3 +73,6 @@ class IssueFacts(msgspec.Struct, frozen=True):
     age_days: int = 0
     repo: str = ""
     language: str | None = None
+    by_maintainer: bool = False
+    """Its author is an owner, a member or a collaborator of the project."""
+    maintainer_comments: list[str] = []

@@ -104,7 +104,7 @@ class World:
             "routes": [
                 {"pipeline": "eu_funding", "channel": CHANNEL, "query": ""},
                 {"pipeline": "feeds", "channel": CHANNEL, "query": "feed:the-lampkeepers-log"},
-                {"pipeline": "first_issues", "channel": CHANNEL, "query": "difficulty:<=2 freshness:fresh"},
+                {"pipeline": "first_issues", "channel": CHANNEL, "query": "difficulty:<=3 freshness:fresh"},
                 {"pipeline": "bitcoin_news", "channel": CHANNEL, "query": "wallet sentiment:negative"},
             ],
             "pipelines": {

@@ -51,14 +51,25 @@ class IssueBody(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     claimed_how: Literal["assigned", "comment"] | None = None
     claimed_at: str | None = None
     freshness: Literal["fresh", "quiet", "stale"] = "fresh"
+    answered: bool | None = None
+    """Whether a maintainer other than its author commented; None where its comments were not read."""
+    maintainer_comments: list[str] = []
+    has_guide: bool = False
+    """The project's README leads to a contribution guide."""
     detailed_at: int | None = None
 
     introduction: str | None = None
     difficulty: int | None = None
+    """None where nothing says how hard it is."""
     reasons: list[str] = []
     first_steps: list[str] = []
+    names_little: bool = False
+    """It names one or two places in the code and asks for no more."""
+    has_steps: bool = False
+    """It tells how to see the problem."""
     analysis_of: str | None = None
     """Fingerprint of the facts the analysis was made of."""
+    analysis_version: int = 1
     analyzed_by: Provenance | None = None
     processed_at: int | None = None
     first_shown_at: int | None = None
@@ -80,6 +91,7 @@ def issue_from(repo: RepoBody, repo_key: str, data: Any, found_at: int) -> Issue
         number=data["number"],
         language=primary,
         languages=repo.languages_ordered,
+        has_guide=repo.has_guide,
         found_at=found_at,
     )
     return with_issue(bare, data)

@@ -59,6 +59,8 @@ class RepoBody(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     languages: dict[str, int] = {}
     """Bytes by language, as GitHub tells them."""
     readme: str = ""
+    has_guide: bool = False
+    """Its README leads to a contribution guide."""
     labels: list[str] = []
     label_status: LabelStatus = "missing"
     label_note: str | None = None

@@ -71,6 +71,8 @@ class Comment(msgspec.Struct, frozen=True):
     author: str
     text: str
     at_ms: int
+    association: str = "NONE"
+    """What its author is to the project, in GitHub's words."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,7 @@ from tidings.model.clock import read_time
 from tidings.model.publication import Notice, NoticeField
 from tidings.model.workflow import Work
 from tidings.pipelines.first_issues.body_issue import IssueBody
-from tidings.pipelines.first_issues.cards_issue import is_free, search_attributes
+from tidings.pipelines.first_issues.cards_issue import SIGN_WORDS, is_free, issue_card, search_attributes
 
 ANNOUNCED_FOR_MS = 7 * 86_400_000
 """An issue opened longer ago is no news, however new it is to us."""
@@ -31,12 +31,17 @@ def renew_issue(body: IssueBody, _queued: Notice, _now_ms: int) -> Notice | None
 def issue_notice(body: IssueBody) -> Notice:
     """Write the notice of an issue."""
     fields = [NoticeField("Repository", body.repo)]
-    if body.difficulty is not None:
-        fields.append(NoticeField("Difficulty", f"{body.difficulty} of 10"))
+    card = issue_card(body)
+    if card.difficulty is not None:
+        fields.append(NoticeField("Difficulty", f"{card.difficulty} of 10"))
     if body.language:
         fields.append(NoticeField("Language", body.language))
-    if body.first_steps:
-        fields.append(NoticeField("First steps", "\n".join(body.first_steps[:3]), inline=False))
+    if card.good_signs:
+        fields.append(
+            NoticeField("Good to know", ", ".join(SIGN_WORDS[sign] for sign in card.good_signs), inline=False)
+        )
+    if card.first_steps:
+        fields.append(NoticeField("First steps", "\n".join(card.first_steps[:3]), inline=False))
     return Notice(
         title=body.title,
         url=body.url,
@@ -44,5 +49,5 @@ def issue_notice(body: IssueBody) -> Notice:
         color=0x7057FF,
         fields=tuple(fields),
         time=body.created_at,
-        attributes={**search_attributes(body), "type": "issue", "by": body.author, "score": body.difficulty},
+        attributes={**search_attributes(body), "type": "issue", "by": body.author, "score": card.difficulty},
     )

@@ -27,11 +27,18 @@ from tidings.pipelines.first_issues.client import (
     links,
     text_of,
 )
+from tidings.process.enrich.local import read_issue
 
 FRESH_MS = 30 * DAY_MS
 QUIET_MS = 180 * DAY_MS
 LOOK_AGAIN_MS = 90 * DAY_MS
 RELATION = "issue_of"
+MAINTAINERS = frozenset({"OWNER", "MEMBER", "COLLABORATOR"})
+"""What GitHub calls those who may change the code."""
+MAINTAINER_COMMENTS_MAX = 10
+MAINTAINER_COMMENT_CHARS_MAX = 2_000
+ANALYSIS_VERSION = 2
+"""Changes with the meaning of an analysis; one of an older version is made again and not shown."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +83,7 @@ class Details:
             # It is open and yet not in the list of its label: the label was taken off.
             return replace(body, state="unlisted")
         comments = await self._comments(body, path, kit) if body.state == "open" and body.comments else []
+        told = [each for each in comments if each.association in MAINTAINERS]
         claim = find_claim(body.assignees, comments, now_ms=work.now_ms, holds_ms=self.claim_holds_ms)
         return replace(
             body,
@@ -83,6 +91,12 @@ class Details:
             claimed_how=claim.way if claim else None,
             claimed_at=rfc3339(claim.at_ms) if claim else None,
             freshness=freshness(body, work.now_ms),
+            answered=any(each.author != body.author for each in told) if comments or not body.comments else None,
+            maintainer_comments=[
+                each.text[:MAINTAINER_COMMENT_CHARS_MAX]
+                for each in told[-MAINTAINER_COMMENTS_MAX:]
+                if each.text.strip()
+            ],
         )
 
     async def _comments(self, body: IssueBody, path: str, kit: Kit) -> list[Comment]:
@@ -114,7 +128,10 @@ def carried_over(body: IssueBody, accepted: IssueBody | None) -> IssueBody:
         difficulty=accepted.difficulty,
         reasons=accepted.reasons,
         first_steps=accepted.first_steps,
+        names_little=accepted.names_little,
+        has_steps=accepted.has_steps,
         analysis_of=accepted.analysis_of,
+        analysis_version=accepted.analysis_version,
         analyzed_by=accepted.analyzed_by,
         first_shown_at=accepted.first_shown_at,
     )
@@ -126,7 +143,7 @@ def _comment(data: Any) -> Comment | None:
     at_ms = read_time(text_of(data, "created_at"))
     if author is None or at_ms is None or author.endswith("[bot]") or user.get("type") == "Bot":
         return None
-    return Comment(author, text_of(data, "body") or "", at_ms)
+    return Comment(author, text_of(data, "body") or "", at_ms, text_of(data, "author_association") or "NONE")
 
 
 def freshness(body: IssueBody, now_ms: int) -> Literal["fresh", "quiet", "stale"]:
@@ -158,6 +175,8 @@ def issue_facts(body: IssueBody, now_ms: int) -> IssueFacts:
         age_days=max(0, now_ms - opened_ms) // DAY_MS if opened_ms is not None else 0,
         repo=body.repo,
         language=body.language,
+        by_maintainer=body.author_association in MAINTAINERS,
+        maintainer_comments=body.maintainer_comments,
     )
 
 
@@ -166,16 +185,21 @@ async def analyze(work: Work, kit: Kit) -> Outcome:
     body: IssueBody = work.body
     facts = issue_facts(body, work.now_ms)
     mark = fingerprint(msgspec.to_builtins(replace(facts, age_days=0)))
-    if body.introduction is not None and body.analysis_of == mark:
+    is_current = body.analysis_of == mark and body.analysis_version == ANALYSIS_VERSION
+    if body.introduction is not None and is_current:
         return Advance(note="the facts are the same, the analysis stands")
     answer, provenance = await kit.enricher.analyze_issue(facts, pipeline=PIPELINE)
+    reading = read_issue(facts)
     changed = replace(
         body,
         introduction=answer.introduction,
         difficulty=answer.difficulty,
         reasons=answer.reasons,
         first_steps=answer.first_steps,
+        names_little=reading.names_little,
+        has_steps=reading.has_steps,
         analysis_of=mark,
+        analysis_version=ANALYSIS_VERSION,
         analyzed_by=provenance,
     )
     return Advance(changed, provenance=provenance)

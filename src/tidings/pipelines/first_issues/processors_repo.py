@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
@@ -22,6 +23,12 @@ from tidings.pipelines.first_issues.client import GitHubClient, is_pull_request,
 from tidings.pipelines.first_issues.labels import LabelMatch, match_label
 
 LABEL_PAGES_MAX = 10
+GUIDE = re.compile(
+    r"\bcontributing(?:\.(?:md|rst|adoc|txt|html))\b|\bcontribut(?:ing|ion|or'?s?)[- ]guide|"
+    r"^#{1,4}[^\n]{0,20}\b(?:contributing|how to contribute)\b",
+    re.IGNORECASE | re.MULTILINE,
+)
+"""What a README says where the project tells newcomers how to take part."""
 FACTS_MS = 6 * DAY_MS
 """How long languages, README and labels are taken as read; the issues are read every time."""
 
@@ -54,10 +61,12 @@ class Survey:
         if body.surveyed_at is not None:
             body = await self._metadata(body, kit)
         match = await self._label(body, kit)
+        readme = await self._readme(body, kit)
         return replace(
             body,
             languages=await self._languages(body, kit),
-            readme=await self._readme(body, kit),
+            readme=readme,
+            has_guide=GUIDE.search(readme) is not None,
             labels=list(match.names),
             label_status=match.status,
             label_note=match.note,
@@ -137,6 +146,7 @@ def carried_over(body: RepoBody, accepted: RepoBody | None) -> RepoBody:
         body,
         languages=accepted.languages,
         readme=accepted.readme,
+        has_guide=accepted.has_guide,
         labels=accepted.labels,
         label_status=accepted.label_status,
         label_note=accepted.label_note,
@@ -162,8 +172,8 @@ def only_issues(entries: Iterable[Any], labels: set[str]) -> list[Any]:
 
 
 def issue_finding(body: IssueBody) -> Finding:
-    """Report an issue: comments, state and assignees are what counts."""
-    mark = fingerprint(body.comments, body.state, body.assignees)
+    """Report an issue: comments, state and assignees are what counts, and an edit of title or text moves its date."""
+    mark = fingerprint(body.comments, body.state, body.assignees, body.updated_at)
     return Finding(PIPELINE, "issue", issue_key(body.repo_key, body.number), mark, msgspec.json.encode(body))
 
 

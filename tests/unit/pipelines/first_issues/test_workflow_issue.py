@@ -76,6 +76,39 @@ async def test_comments_are_read_only_where_there_are_some(world, clock):
     ]
 
 
+async def test_a_maintainers_comment_answers_rates_and_points(world, clock):
+    repo = world.repo("a/one")
+    repo.add_comment(1, "bob", "Any news? This should be an easy fix.", NOW_MS - 2 * DAY_MS)
+    async with open_hub(world, clock) as hub:
+        unanswered = await published(hub)
+        repo.add_comment(1, "ada", "This should be an easy fix, see `lib/io.py`.", NOW_MS - DAY_MS, "MEMBER")
+        answered = await published(hub)
+
+    before, after = (present_issue("a/one#1", each.body).card for each in (unanswered, answered))
+    assert (before.difficulty, before.good_signs) == (None, ["unclaimed", "fresh", "small"])
+    assert (after.difficulty, after.rated) == (3, True)
+    assert after.good_signs == ["unclaimed", "fresh", "answered", "small"]
+    assert after.first_steps == ["Open lib/io.py, which a maintainer names.", "Open docs/index.md."]
+    notice = notices_issue.issue_notice(answered.body)
+    assert {field.name: field.value for field in notice.fields}["Difficulty"] == "3 of 10"
+    assert notice.attributes["sign"] == after.good_signs
+    assert "Difficulty" not in {field.name for field in notices_issue.issue_notice(unanswered.body).fields}
+
+
+async def test_numbers_that_meant_nothing_are_no_longer_shown(world, clock):
+    async with open_hub(world, clock) as hub:
+        first = await published(hub)
+        old = msgspec.structs.replace(
+            first.body, difficulty=5, reasons=["is long"], first_steps=["Read the discussion."], analysis_version=1
+        )
+        card = present_issue("a/one#1", old).card
+        read = await details(hub, BARE, old)
+        renewed = await hub.perform("issue", "analyze", hub.work("issue", "a/one#1", read.body, old))
+
+    assert (card.difficulty, card.reasons, card.first_steps) == (None, [], [])
+    assert renewed.body.first_steps == ["Open docs/index.md."]
+
+
 async def test_of_a_long_conversation_the_end_counts_too(world, clock):
     repo = world.repo("a/one")
     for n in range(350):
@@ -137,7 +170,8 @@ async def test_an_analysis_stands_while_its_facts_do(world, clock):
         read = await details(hub, BARE, first.body)
         other = await hub.perform("issue", "analyze", hub.work("issue", "a/one#1", read.body, first.body))
 
-    assert 1 <= first.body.difficulty <= 10
+    assert first.body.difficulty is None
+    assert first.body.first_steps == ["Open docs/index.md."]
     assert first.body.introduction
     assert same.body is None
     assert "stands" in same.note
@@ -228,7 +262,8 @@ async def test_odd_issues_are_read(world, clock):
     body: IssueBody = outcome.body
     assert (body.text, body.author, body.labels) == ("", None, ["a plain string", "good first issue"])
     assert body.title == "NUL inside"
-    assert present_issue("a/one#1", body).card.difficulty
+    card = present_issue("a/one#1", body).card
+    assert (card.difficulty, card.rated) == (None, False)
 
 
 async def test_a_new_issue_is_announced_once(world, clock):

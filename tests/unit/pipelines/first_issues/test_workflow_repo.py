@@ -17,7 +17,7 @@ from tidings.pipelines.first_issues.body_issue import IssueBody
 from tidings.pipelines.first_issues.body_repo import RepoBody, repo_from
 from tidings.pipelines.first_issues.lists import ListedRepo
 from tidings.sample.github import GitHub, refusal, secondary_limit
-from tidings.sample.github_world import label_json
+from tidings.sample.github_world import label_json, moment
 
 present_repo: Any = cards_repo.present_repo
 mark_failed: Any = processors_repo.mark_failed
@@ -182,6 +182,17 @@ async def test_unchanged_issues_have_the_same_fingerprint_and_changed_ones_anoth
     old, new = children(before), children(after)
     changed = [key for key in old if old[key].fingerprint != new[key].fingerprint]
     assert sorted(changed) == ["a/one#2", "a/one#3"]
+
+
+@pytest.mark.parametrize("edit", [{"title": "A better title"}, {"body": "A better text."}])
+async def test_an_edit_of_title_or_text_is_noticed(world, clock, edit):
+    async with open_hub(world, clock) as hub:
+        before, published = await processed(hub, found(world))
+        world.repo("a/one").issues[1] |= edit | {"updated_at": moment(NOW_MS)}
+        after = await survey(hub, found(world), published.body)
+
+    old, new = children(before), children(after)
+    assert [key for key in old if old[key].fingerprint != new[key].fingerprint] == ["a/one#1"]
 
 
 async def test_issues_that_vanish_from_the_list_are_looked_at_again(world, clock):

@@ -14,7 +14,6 @@ from tidings.model.harmless import visible
 from tidings.process.enrich import local
 from tidings.process.enrich.local import lexicon
 from tidings.process.enrich.local.furniture import is_furniture
-from tidings.process.enrich.local.markdown import read
 from tidings.process.enrich.local.sentences import split_sentences
 
 ANY_TEXT = st.text(
@@ -311,49 +310,6 @@ Traceback (most recent call last):
   File "engine/export.py", line 12, in run
 ```
 """
-
-
-def test_an_issue_is_judged_by_what_its_text_names() -> None:
-    facts = IssueFacts(title="Export crashes", body=BUG, labels=["good first issue", "bug"], comments=12, age_days=800)
-    analysis = local.analyze_issue(facts)
-
-    assert analysis.introduction.startswith("The export command crashes when the output folder is missing.")
-    assert "Traceback" not in analysis.introduction
-    assert analysis.difficulty == 4
-    assert analysis.reasons == [
-        "is labelled for newcomers (good first)",
-        "comes with a stack trace to follow",
-        "tells how to reproduce it",
-        "names the file concerned",
-        "has been discussed at length (12 comments)",
-        "has stayed open for 2 years",
-    ]
-    assert analysis.first_steps == [
-        "Read the discussion (12 comments).",
-        "Reproduce it with the steps given, beginning with: Remove the out folder",
-        "Follow the stack trace to the first line that belongs to this project.",
-        "Open engine/export.py.",
-    ]
-
-
-def test_only_a_list_mark_at_the_beginning_of_a_line_is_one() -> None:
-    body = "Folding (Ctrl+F9) is final. It passes *and* it fails.\n- [ ] the first entry\n12) the second"
-
-    assert read(body).prose == ["Folding (Ctrl+F9) is final. It passes and it fails.", "the first entry", "the second"]
-
-
-def test_labels_move_the_difficulty() -> None:
-    def difficulty(*labels: str) -> int:
-        return local.analyze_issue(
-            IssueFacts(title="Change it", body="A text of some length. " * 6, labels=list(labels))
-        ).difficulty
-
-    assert (
-        difficulty("good-first-issue", "documentation")
-        < difficulty("good first issue")
-        < difficulty()
-        < difficulty("hard", "performance")
-    )
 
 
 def test_the_lexicon_is_large_and_both_ways() -> None:

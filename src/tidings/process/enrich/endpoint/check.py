@@ -13,7 +13,7 @@ from tidings.model.answers import Sentiment
 from tidings.model.errors import Transient
 from tidings.model.harmless import visible
 from tidings.process.enrich.endpoint.questions import Question, QuestionMaterial
-from tidings.process.enrich.local.markdown import IMAGE, LINK, TAG
+from tidings.process.enrich.local.markdown import TAG
 from tidings.process.enrich.local.sentences import split_sentences
 
 A = TypeVar("A", bound=msgspec.Struct)
@@ -37,6 +37,9 @@ HOST: Final = re.compile(
     r"eu|uk|de|fr|us|dev|ai|example|finance|exchange|wallet|zip|mov)(?![\w-])",
     re.IGNORECASE,
 )
+# Every quantifier is bounded or excludes its own opening, so that no input makes a search start over and over.
+IMAGE: Final = re.compile(r"!\[[^\[\]]{0,300}\](?:\([^()\s]{0,500}[^()]{0,200}\)|\[[^\[\]]{0,100}\])")
+LINK: Final = re.compile(r"\[([^\[\]]{0,500})\](?:\([^()\s]{0,500}[^()]{0,200}\)|\[[^\[\]]{0,100}\])")
 HALF_LINK: Final = re.compile(r"\[([^\[\]]{0,500})\]\([)\s]{0,2}")
 """What is left of a link whose address held brackets of its own."""
 MARKS: Final = re.compile(r"\*{1,3}|_{2,3}|`{1,3}|~~|^\s{0,3}#{1,6}\s|^\s{0,3}>\s", re.MULTILINE)

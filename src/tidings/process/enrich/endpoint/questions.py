@@ -111,6 +111,9 @@ def _closed_schema(answer: type[msgspec.Struct]) -> dict[str, Any]:
 
 
 def _reduced(schema: dict[str, Any]) -> dict[str, Any]:
+    for choice in schema.get("anyOf", ()):
+        if choice.get("type") != "null":
+            return _reduced(choice)  # What the local default may leave open, a model is asked for.
     kept: dict[str, Any] = {key: value for key, value in schema.items() if key in SCHEMA_WORDS}
     if "properties" in kept:
         kept["properties"] = {name: _reduced(part) for name, part in kept["properties"].items()}

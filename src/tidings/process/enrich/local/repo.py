@@ -38,7 +38,7 @@ def summarize_repo(facts: RepoFacts) -> RepoSummary:
 
 def _from_readme(facts: RepoFacts, description: str, words_max: int) -> list[str]:
     prose = markdown.read(facts.readme, SIDE_SECTIONS).prose
-    fresh = [line for line in prose if shared_terms(line, description) < SAME_FROM]
+    fresh = [paragraph for paragraph in prose if shared_terms(paragraph, description) < SAME_FROM]
     summary = summarize("\n".join(fresh), facts.full_name.rpartition("/")[2], words_max).summary
     # A README without sentences (a list of names, a banner) is not worth quoting.
     return [summary] if summary.endswith((".", "!", "?", "。")) else []

@@ -52,11 +52,15 @@ def summarize(
     sentences = readable_sentences(visible(text[:TEXT_CHARS_MAX], " "))
     if description and not any(map(is_sentence, sentences)):
         sentences = readable_sentences(visible(description[:TEXT_CHARS_MAX], " ")) or sentences
+    return Summary(summary=lead_of(sentences, title, words_max, sentences_max))
+
+
+def lead_of(sentences: list[str], title: str | None, words_max: int, sentences_max: int) -> str:
+    """Join the first sentences as far as they fit, without the title repeated; shorten the first where it does not."""
     if title:
         heading = _plain(title[:TITLE_CHARS_MAX])
         sentences = [each for each in sentences if _plain(each) != heading] or sentences
-    lead = _lead(sentences, words_max, sentences_max)
-    return Summary(summary=_joined(lead) or _cut(sentences, words_max))
+    return _joined(_lead(sentences, words_max, sentences_max)) or _cut(sentences, words_max)
 
 
 def readable_sentences(text: str) -> list[str]:
