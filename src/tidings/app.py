@@ -21,7 +21,7 @@ from tidings.model.contracts import Executor, Kit
 from tidings.model.workflow import Work
 from tidings.net.cache import LedgerCache
 from tidings.net.client import Web
-from tidings.parts import enricher_of, follow_loop, open_search, pipelines_of, store_of
+from tidings.parts import enricher_of, follow_loop, open_search, pipelines_of, store_of, story_loop
 from tidings.process.extract.extractor import ChildExtractor
 from tidings.process.loops import Loop
 from tidings.process.runner import Runner
@@ -180,7 +180,10 @@ class App:
     def follow_loops(self) -> list[FollowLoop]:
         """Make the loops that derive what follows the shelf."""
         follower = SearchFollower(self.search, self.store.changes, self.pipelines, self.executor)
-        return [follow_loop(follower, self.store, self.executor, self.owner, note=self.store.follower_notes.put)]
+        loops = [follow_loop(follower, self.store, self.executor, self.owner, note=self.store.follower_notes.put)]
+        if self.wiring.stories is not None:
+            loops.append(story_loop(self.wiring.stories, self.store, self.executor, self.owner))
+        return loops
 
     async def mirror_loops(self) -> list[Loop]:
         """Open the mirrors; return the loops that follow the stream into them, and those that write what is due."""

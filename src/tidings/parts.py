@@ -9,6 +9,7 @@ from typing import Any
 
 from tidings.follow.follower import FollowLoop, Note
 from tidings.follow.search.index import SearchIndex
+from tidings.follow.stories.follower import StoryFollower, StoryLoop
 from tidings.model.changes import Follower
 from tidings.model.clock import Clock, SystemClock
 from tidings.model.contracts import Kit, Ledger
@@ -26,7 +27,7 @@ from tidings.store.db.database import Database
 from tidings.store.db.executor import StoreExecutor
 from tidings.store.store import Store, open_store
 from tidings.watch.logs import event
-from tidings.wiring import Wiring
+from tidings.wiring import StorySpec, Wiring
 
 
 def pipelines_of(wiring: Wiring, send: Processor) -> dict[str, Pipeline]:
@@ -55,6 +56,18 @@ def follow_loop(
     """Make the loop that drives a follower over all pipelines of a store, or some."""
     chosen = tuple(store.pipelines if pipelines is None else pipelines)
     return FollowLoop(follower, store.changes, executor, chosen, owner, store.now_ms, note)
+
+
+def story_follower(spec: StorySpec, store: Store, executor: StoreExecutor, owner: str) -> StoryFollower:
+    """Make what groups the items of a store."""
+    return StoryFollower(store.stories, store.changes, store.pipelines, executor, owner, spec.also)
+
+
+def story_loop(spec: StorySpec, store: Store, executor: StoreExecutor, owner: str) -> StoryLoop:
+    """Make the loop that groups what tells the same event."""
+    follower = story_follower(spec, store, executor, owner)
+    names = tuple(store.pipelines)
+    return StoryLoop(follower, store.changes, executor, names, owner, store.now_ms, store.follower_notes.put)
 
 
 async def send_nothing(work: Work, kit: Kit) -> Outcome:  # noqa: ARG001  # a processor's form

@@ -60,6 +60,14 @@ class AiSpec:
     terms: Terms = Terms()
 
 
+@dataclass(frozen=True, slots=True)
+class StorySpec:
+    """How items are grouped into stories."""
+
+    also: frozenset[str] = frozenset()
+    """Pipelines that are grouped because that was asked for."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Wiring:
     """Every value the parts are built from."""
@@ -78,6 +86,8 @@ class Wiring:
     """Pipelines that are off because only an environment variable speaks of them, each with the variable."""
     ai: AiSpec | None = None
     mirrors: tuple[MirrorSpec, ...] = ()
+    stories: StorySpec | None = StorySpec()
+    """None: nothing is grouped."""
     lanes: Mapping[str, Lane] = field(default_factory=lambda: dict(LANES))
     shares: Mapping[str, Mapping[str, Share]] = field(default_factory=dict)
     """What pipelines may have of the lanes, where they say so."""
@@ -126,6 +136,7 @@ def wiring_from(settings: Settings, **changes: Any) -> Wiring:
         "without_table": settings.without_table,
         "ai": _ai_spec(settings),
         "mirrors": mirror_specs(settings, pipelines),
+        "stories": _story_spec(settings, pipelines),
         "lanes": _lanes(settings),
         "shares": _shares(settings, pipelines),
         "lease_seconds": settings.lease_seconds,
@@ -223,6 +234,15 @@ def why_off(pipeline: str, wiring: Wiring) -> str | None:
 def why_resting(route: Route) -> str:
     """Say in one line that a route rests, and why."""
     return f"{route.pipeline} → {route.channel} rests: pipelines.{route.pipeline}.enabled is false"
+
+
+def _story_spec(settings: Settings, pipelines: list[Pipeline]) -> StorySpec | None:
+    able = {p.name for p in pipelines for c in p.collections if c.stories == "on request"}
+    for name in settings.stories.also:
+        if name not in able and name not in settings.disabled:
+            known = ", ".join(sorted(able)) or "none of these pipelines"
+            raise Misconfigured(f"stories.also: {name!r} cannot be asked for; {known} can")
+    return StorySpec(frozenset(settings.stories.also)) if settings.stories.enabled else None
 
 
 def _check_address(key: str, address: str) -> None:

@@ -36,6 +36,7 @@ HOLDERS: dict[type, set[str]] = {
     tables.Server: {"server", "parts"},
     tables.MirrorSettings: {"mirror"},
     tables.Alerts: {"alerts"},
+    tables.Stories: {"stories"},
     tables.Settings: {"settings"},
 }
 NOTIFIERS = SOURCE / "publish" / "notifiers"

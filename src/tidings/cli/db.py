@@ -8,7 +8,7 @@ from tidings.cli.help import Command, Group
 from tidings.cli.options import ConfigOption, JsonOption
 from tidings.cli.output import say, show_json
 from tidings.cli.progress import progress_bar
-from tidings.cli.store import bring_up_to_date, opened_database, opened_store
+from tidings.cli.store import bring_up_to_date, opened_database, opened_store, opened_stories
 
 db = typer.Typer(
     name="db", cls=Group, help="Bring the schema up to date; rebuild what readers see.", no_args_is_help=True
@@ -51,6 +51,23 @@ def rebuild_items(config: ConfigOption = None, as_json: JsonOption = False) -> N
         return
     for name, count in born.items():
         say(f"{name}: {count:,} items born again from {totals[name]:,} findings of the log")
+
+
+@rebuild.command("stories", cls=Command)
+def rebuild_stories(config: ConfigOption = None, as_json: JsonOption = False) -> None:
+    """Group everything into stories again, in the order in which it came. What was split or joined stays so."""
+    with opened_stories(config) as (store, grouping), progress_bar("grouping", as_json) as show:
+        total = store.stories.begin_again()
+        left = total
+        while left:
+            grouping()
+            left = store.stories.state().waiting
+            show(max(0, total - left), max(total, 1))
+        count = len(store.stories.newest(1_000_000))
+    if as_json:
+        show_json({"items": total, "stories": count})
+        return
+    say(f"{total:,} items are grouped again; {count:,} stories have more than one")
 
 
 @rebuild.command("index", cls=Command)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import getpass
 import logging
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, closing, contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -18,7 +18,7 @@ from tidings.follow.search.index import SearchIndex
 from tidings.model.errors import Misconfigured, StoreUnavailable, TidingsError
 from tidings.model.pipeline import Pipeline
 from tidings.model.views import ItemView
-from tidings.parts import follow_loop, open_search, pipelines_of, send_nothing, store_of
+from tidings.parts import follow_loop, open_search, pipelines_of, send_nothing, store_of, story_follower
 from tidings.store.db.database import Database, connect
 from tidings.store.db.executor import StoreExecutor
 from tidings.store.store import Store
@@ -57,6 +57,21 @@ async def _catch_up(index: SearchIndex, store: Store, pipelines: dict[str, Pipel
     with closing(StoreExecutor(store.database)) as executor:
         follower = SearchFollower(index, store.changes, pipelines, executor)
         await follow_loop(follower, store, executor, "command").catch_up()
+
+
+@contextmanager
+def opened_stories(config: Path | None) -> Iterator[tuple[Store, Callable[[], None]]]:
+    """Open the stories for one command, with a call that groups what waits."""
+    spec = wiring_of(config).stories
+    if spec is None:
+        fail("stories are off: [stories] enabled = false", 1)
+    with opened_store(config) as (store, _):
+
+        async def group() -> None:
+            with closing(StoreExecutor(store.database)) as executor:
+                await story_follower(spec, store, executor, "command").group()
+
+        yield store, lambda: asyncio.run(group())
 
 
 @contextmanager

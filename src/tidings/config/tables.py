@@ -218,6 +218,15 @@ class MirrorSettings(SettingsTable):
     """Where a static copy can be read, such as https://news.example; feeds name themselves by it."""
 
 
+class Stories(SettingsTable):
+    """Items of all pipelines that tell the same event."""
+
+    enabled: bool = True
+    """Group what tells the same event."""
+    also: list[str] = []
+    """Pipelines that are grouped only on request: eu_funding, first_issues (its repositories)."""
+
+
 class Settings(SettingsTable):
     """Everything that can be set."""
 
@@ -254,6 +263,8 @@ class Settings(SettingsTable):
     """Which notices go where."""
     mirrors: dict[str, MirrorSettings] = {}
     """Copies of what readers see in other stores, by name, such as `[mirrors.edge]`."""
+    stories: Stories = Stories()
+    """One story once: what is grouped."""
     server: Server = Server()
     """The HTTP server."""
     alerts: Alerts = Alerts()

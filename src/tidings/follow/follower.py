@@ -150,13 +150,13 @@ class FollowLoop:
         """Tell how far behind the follower is."""
         unwritten = self.follower.unwritten()
         since = [place.behind_since for place in self._places.values() if place.behind_since]
-        oldest = min([*since, unwritten.since_ms] if unwritten else since, default=0)
+        oldest = min([*since, unwritten.since_ms] if unwritten and unwritten.since_ms else since, default=0)
         return FollowerView(
             name=self.follower.name,
             process=self.owner,
             behind=sum(place.left for place in self._places.values()) + (unwritten.changes if unwritten else 0),
             behind_seconds=max(0.0, round((self.now_ms() - oldest) / 1000, 1)) if oldest else 0.0,
-            error=self.error or (unwritten.error if unwritten else None),
+            error=self.error or (unwritten.error if unwritten else None) or None,
         )
 
     async def _tell(self) -> None:

@@ -148,6 +148,8 @@ class Collection:
     """A pattern of ids: a card of such an id that is not here can be wished for, and a source fetches it."""
     members_query: str = ""
     """Finds the items that a card's page lists, such as those of a user: `by:{id}`."""
+    stories: Literal["always", "on request", "never"] = "never"
+    """Whether its cards are grouped with others that tell the same event."""
     tracked: Mapping[str, str] = field(default_factory=dict)
     """Fields with numbers whose course is kept, with the ranks, while a card stands in a list; with their words."""
     gathers: str | None = None

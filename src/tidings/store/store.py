@@ -24,6 +24,7 @@ from tidings.store.processes import ProcessNotes
 from tidings.store.shelf import ShelfStore
 from tidings.store.source_list import SourceList
 from tidings.store.sources import ScheduleStore
+from tidings.store.stories import StoryStore
 from tidings.store.tokens import TokenStore
 from tidings.store.tombstones import TombstoneStore
 from tidings.store.tracks import TrackStore
@@ -64,6 +65,7 @@ class Store:
     status_views: StatusReader
     item_views: ItemReader
     switches: PartSwitches
+    stories: StoryStore
 
     def now_ms(self) -> int:
         """Ask the database for its clock."""
@@ -139,4 +141,5 @@ def open_store(
         status_views,
         ItemReader(database, pipelines, items=items, links=links),
         PartSwitches(pipelines, pauses=pauses, schedules=schedules, source_list=source_list, channels=named),
+        StoryStore(database),
     )

@@ -43,6 +43,10 @@ class StoryItem:
     text: str = ""
     url: str = ""
     language: str | None = None
+    digest: bytes | None = None
+    """Of the whole text, where that is kept no longer."""
+    seen_ms: int = 0
+    """When it came, where that is known: an item found late is compared with what came lately."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +56,8 @@ class Member:
     id: int
     story: int
     time_ms: int
+    seen_ms: int
+    """Never less than that of the one before."""
     address: str
     digest: bytes
     terms: Mapping[str, int]
@@ -83,22 +89,28 @@ class Grouping:
 
     def place(self, item: StoryItem, *, story: int | None = None) -> Member:
         """Put an item into the story it belongs to, or into one of its own; a person may have said which."""
-        self._forget_before(item.time_ms)
-        weighed = weighed_terms(item.title, item.text, item.url, item.language)
-        self._frequencies.update(weighed.keys())
-        terms = self._vector(weighed)
-        address, digest = address_of(item.url), digest_of(item.text)
+        seen_ms = max(self._newest_ms, item.seen_ms or item.time_ms)
+        self._forget_before(seen_ms)
+        terms = self._counted_vector(weighed_terms(item.title, item.text, item.url, item.language))
+        address = address_of(item.url)
+        digest = digest_of(item.text) if item.digest is None else item.digest
         if story is None:
             story = self._copied(address, digest) or self._same_event(terms, item.time_ms) or item.id
-        member = Member(item.id, story, item.time_ms, address, digest, terms)
+        member = Member(item.id, story, item.time_ms, seen_ms, address, digest, terms)
         self._enter(member)
         return member
 
-    def restore(self, member: Member) -> None:
-        """Take in a member that was placed before; in the order in which they were placed."""
-        self._forget_before(member.time_ms)
+    def restore(self, member: Member, *, first_ms: int | None = None, last_ms: int | None = None) -> None:
+        """Take in a member that was placed before; in the order in which they were placed.
+
+        The story may have begun before the oldest member that is still in the window: then that has to be told.
+        """
+        self._forget_before(member.seen_ms)
         self._frequencies.update(member.terms.keys())
         self._enter(member)
+        story = self._stories[member.story]
+        story.first_ms = min(story.first_ms, first_ms if first_ms is not None else story.first_ms)
+        story.last_ms = max(story.last_ms, last_ms if last_ms is not None else story.last_ms)
 
     def remove(self, item: int) -> None:
         """Forget a member: it was withdrawn, or is too old."""
@@ -134,14 +146,24 @@ class Grouping:
             story.terms[term] += weight
             self._index.setdefault(term, {})[story.id] = story.terms[term]
 
-    def _forget_before(self, time_ms: int) -> None:
+    def _forget_before(self, seen_ms: int) -> None:
         """Forget members that left the window: they stay in their stories and draw in nothing more."""
-        self._newest_ms = max(self._newest_ms, time_ms)
+        self._newest_ms = max(self._newest_ms, seen_ms)
         while self._queue:
             oldest = self._members.get(self._queue[0])
-            if oldest is not None and oldest.time_ms >= self._newest_ms - WINDOW_MS and len(self._queue) < MEMBERS_MAX:
+            if oldest is not None and oldest.seen_ms >= self._newest_ms - WINDOW_MS and len(self._queue) < MEMBERS_MAX:
                 return
             self.remove(self._queue.popleft())
+
+    def _counted_vector(self, weighed: Mapping[str, float]) -> dict[str, int]:
+        """Count the terms and weigh them. What weighs nothing is not kept with the member, so it is not counted."""
+        self._frequencies.update(weighed.keys())
+        terms = self._vector(weighed)
+        for term in weighed.keys() - terms.keys():
+            self._frequencies[term] -= 1
+            if not self._frequencies[term]:
+                del self._frequencies[term]
+        return terms
 
     def _vector(self, weighed: Mapping[str, float]) -> dict[str, int]:
         """Weigh the terms by how seldom they are, and make all vectors equally long."""

@@ -62,6 +62,7 @@ def articles() -> Collection:
         name=COLLECTION,
         singular="article",
         kind=KIND,
+        stories="always",
         card=ArticleCard,
         title="Bitcoin news",
         filters=(

@@ -119,6 +119,7 @@ OPPORTUNITIES = Collection(
     name="opportunities",
     singular="opportunity",
     kind=KIND,
+    stories="on request",
     card=OpportunityCard,
     title="EU funding opportunities",
     filters=(

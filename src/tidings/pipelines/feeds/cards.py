@@ -94,6 +94,7 @@ ENTRIES = Collection(
     name="entries",
     singular="entry",
     kind=KIND,
+    stories="always",
     card=EntryCard,
     title="Entries of your feeds",
     filters=(

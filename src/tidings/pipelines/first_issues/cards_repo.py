@@ -124,6 +124,7 @@ REPOS = Collection(
     name="repos",
     singular="repo",
     kind="repo",
+    stories="on request",
     card=RepoCard,
     title="Repositories for beginners",
     filters=(

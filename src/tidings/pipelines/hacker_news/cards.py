@@ -163,6 +163,7 @@ ITEMS = Collection(
     name=COLLECTION,
     singular="item",
     kind=KIND,
+    stories="always",
     card=ItemCard,
     title="Hacker News",
     filters=(
