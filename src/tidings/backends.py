@@ -31,6 +31,7 @@ def backend_of(app: App, server: dict[str, Any], *, loopback: bool, is_demo: boo
         switches=app.store.switches,
         tokens=app.store.tokens,
         tracks=app.store.tracks,
+        stories=app.store.stories if app.wiring.stories is not None else None,
         wishes=app.store.wishes,
         parse_lines=_parse_lines,
         metrics=lambda: _metrics(app),

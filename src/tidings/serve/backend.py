@@ -27,6 +27,7 @@ from tidings.model.contracts import (
 )
 from tidings.model.errors import BadInput
 from tidings.model.pipeline import Pipeline
+from tidings.model.stories import StoryViews
 from tidings.model.wishes import Wishes
 
 ParseLines = Callable[[bytes], Iterator[tuple[int, "Any | BadInput"]]]
@@ -110,6 +111,8 @@ class Backend(ReadBackend):
     burials: Burials
     switches: Switches
     tracks: Tracks
+    stories: StoryViews | None = None
+    """None: nothing is grouped here."""
     parse_lines: ParseLines
     wake: Callable[[], None] = lambda: None
     """Called after an append: there is something to merge."""
