@@ -1,6 +1,6 @@
 """Stories as they are kept: what was grouped, in which order, and what a person has decided.
 
-All that writes holds one lock. Whoever changes the groups has to name the step that it has seen, so that two processes
+All that writes holds one lock. A call that changes the groups has to name the step that it has seen, so that two processes
 that group at once cannot both be right.
 """
 

@@ -65,7 +65,7 @@ SELECT DISTINCT story AS id FROM story_members WHERE pipeline = :pipeline AND st
 UPDATE story_state SET version = version + 1 RETURNING version;
 
 -- name: take_story_step
--- The right to change the groups, for whoever has seen them as they are.
+-- x.
 UPDATE story_state SET step = step + 1, place = :place WHERE step = :step;
 
 -- name: waiting_tellings
