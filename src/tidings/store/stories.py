@@ -1,7 +1,7 @@
 """Stories as they are kept: what was grouped, in which order, and what a person has decided.
 
-All that writes holds one lock. A call that changes the groups has to name the step that it has seen, so that two processes
-that group at once cannot both be right.
+All that writes holds one lock. A call that changes the groups has to name the step that it has seen, so that of two
+processes that group at once only one can be right.
 """
 
 from __future__ import annotations
