@@ -32,6 +32,7 @@ def backend_of(app: App, server: dict[str, Any], *, loopback: bool, is_demo: boo
         tokens=app.store.tokens,
         tracks=app.store.tracks,
         stories=app.store.stories if app.wiring.stories is not None else None,
+        accepted=app.store.changes.accepted,
         wishes=app.store.wishes,
         parse_lines=_parse_lines,
         metrics=lambda: _metrics(app),

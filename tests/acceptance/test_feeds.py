@@ -8,13 +8,17 @@ from dataclasses import dataclass
 from typing import Any
 
 from tests.support.engine import Engine, discord_channel
+from tests.support.hacker_news import SERVER
+from tests.unit.serve.asgi import Client
 
+from tidings.backends import backend_of
 from tidings.model.clock import SystemClock
 from tidings.model.publication import Route
 from tidings.pipelines import feeds
 from tidings.sample.discord import DiscordStandIn
 from tidings.sample.feeds import FeedSites, SampleEntry
 from tidings.sample.serving import StandIn
+from tidings.serve.application import build
 
 
 @dataclass
@@ -161,3 +165,65 @@ async def test_feeds_are_asked_by_their_own_rhythm(database_url: str) -> None:
         assert 2 <= len(sites.asked) - asked <= 52
         names = list(engine.store.source_list.current())
         assert {run.error for name in names for run in engine.store.schedules.runs(name)} == {None}
+
+
+LONG = "A sentence about the harbor and its lamps that its keeper wrote in full. " * 300
+FULL_FEED = f"""<rss version="2.0"><channel><title>Full</title><item><title>Whole</title><guid>g1</guid>
+<link>https://full.example/1</link><description><![CDATA[<h2>Part</h2><p>{LONG}</p>
+<img src="/lamp.png" alt="A lamp" onerror="alert(1)"><script>alert(1)</script><p>The last word.</p>]]></description>
+</item></channel></rss>"""
+
+
+async def test_the_whole_text_reaches_readers(database_url: str) -> None:
+    async with full_feed(database_url, republish=True) as client:
+        (listed,) = (await client.get("/api/v1/feeds/entries")).json["entries"]
+        path = f"feeds/entries/{listed['id']}"
+        card = (await client.get(f"/api/v1/{path}")).json
+        with_images = (await client.get(f"/api/v1/{path}", images="true")).json
+        page = (await client.get(f"/pipelines/{path}", headers={"accept": "text/html"})).text
+        shown = await client.get(f"/pipelines/{path}?images=true", headers={"accept": "text/html"})
+        fed = (await client.get("/feeds/feeds.json")).json["items"][0]["content_html"]
+
+    assert "text" not in listed
+    assert len(card["text"]) > 20_000
+    assert card["text"].endswith("The last word.")
+    assert "[image: A lamp]" in card["content_html"]
+    assert "<img" not in card["content_html"]
+    assert '<img src="https://full.example/lamp.png" alt="A lamp"' in with_images["content_html"]
+    for html in (card["content_html"], with_images["content_html"], page, shown.text, fed):
+        assert "alert(1)" not in html
+        assert "The last word." in html
+    assert "<img" not in page
+    assert "Show 1 image" in page
+    assert '<img src="https://full.example/lamp.png"' in shown.text
+    assert "img-src 'self' https:" in shown.headers["content-security-policy"]
+
+
+async def test_what_may_not_be_republished_stays_inside(database_url: str) -> None:
+    async with full_feed(database_url, republish=False) as client:
+        (listed,) = (await client.get("/api/v1/feeds/entries")).json["entries"]
+        card = (await client.get(f"/api/v1/feeds/entries/{listed['id']}")).json
+        fed = (await client.get("/feeds/feeds.json")).json["items"][0]["content_html"]
+
+    assert "content_html" not in card
+    assert "The last word." not in fed
+
+
+@asynccontextmanager
+async def full_feed(database_url: str, *, republish: bool) -> AsyncIterator[Client]:
+    """Serve what became of a feed with one long entry."""
+
+    async def app(scope: Any, receive: Any, send: Any) -> None:
+        status, body = (200, FULL_FEED.encode()) if scope["path"] == "/feed.xml" else (404, b"")
+        headers = [(b"content-type", b"application/rss+xml")]
+        await send({"type": "http.response.start", "status": status, "headers": headers})
+        await send({"type": "http.response.body", "body": body})
+
+    async with StandIn(app) as web:
+        settings = feeds.Settings(feeds=[feeds.FeedSetting(url=f"{web.url}/feed.xml")], republish=republish)
+        pipeline = feeds.build(settings)
+        async with Engine(database_url, [pipeline], loopback=[("127.0.0.1", web.port)]) as engine:
+            await engine.discover()
+            await engine.work_until_idle()
+            await engine.follow()
+            yield Client(build(backend_of(engine.app, SERVER, loopback=True)))

@@ -88,9 +88,29 @@ async def _feeds_are_inert(client: Client, name: str) -> None:
             assert entry.content[0].value
         _is_inert_for_any_reader(feed)
         _is_inert_as_xml(answer.body)
+    await _full_texts_are_inert(client, name)
     items = msgspec.json.decode((await client.get(f"/feeds/{name}.json")).body)["items"]
     assert all(Page(item["content_html"]).found == [] for item in items)
     assert all(item["url"].startswith("http") for item in items)
+
+
+async def _full_texts_are_inert(client: Client, name: str) -> None:
+    """Read full texts with images: those may be shown, and still nothing runs."""
+    collection = {"bitcoin_news": "articles", "feeds": "entries"}.get(name)
+    if collection is None:
+        return
+    card = (await client.get(f"/api/v1/{name}/{collection}/evil", images="true")).json
+    assert _active(card["content_html"]) == []
+    assert _active((await client.get(f"/pipelines/{name}/{collection}/evil?images=true", headers=BROWSER)).text) == []
+    for form in ("rss", "atom"):
+        answer = await client.get(f"/feeds/{name}.{form}", images="true")
+        for entry in feedparser.parse(answer.body, sanitize_html=False).entries:
+            assert _active(entry.content[0].value) == []
+
+
+def _active(html: str) -> list[str]:
+    """Return what could run or reach out, but images at web addresses."""
+    return [each for each in Page(html).found if each != "img"]
 
 
 def _is_inert_for_any_reader(found: Any) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import re
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Annotated, Any
 
 import msgspec
@@ -14,9 +14,11 @@ import typer
 from tidings.cli.options import ConfigOption, PipelineArgument
 from tidings.cli.output import fail, while_read
 from tidings.cli.store import opened_store
+from tidings.model.changes import Copies
 from tidings.model.contracts import Shelf
 from tidings.model.pipeline import Pipeline
 from tidings.model.publication import Collection
+from tidings.serve.api.full_texts import ReadableText, full_text_of, readable, with_full_text
 from tidings.serve.gathered_shelf import GatheredShelf
 
 PAGE = 500
@@ -37,13 +39,13 @@ def export(
         if pipeline not in pipelines:
             fail(f"pipeline {pipeline!r} is not on; on are {', '.join(pipelines) or 'none'}")
         chosen = _chosen(pipelines[pipeline], collection)
-        shelf = GatheredShelf(store.shelf, pipelines)
+        published = PublishedCards(GatheredShelf(store.shelf, pipelines), store.changes, pipelines[pipeline])
         if form == "csv":
             if len(chosen) > 1:
                 fail(f"a table holds one collection; add --collection {' or '.join(c.name for c in chosen)}")
-            _write_csv(shelf, pipeline, chosen[0])
+            _write_csv(published, chosen[0])
         else:
-            _write_lines(shelf, pipeline, chosen)
+            _write_lines(published, chosen)
 
 
 def _chosen(pipeline: Pipeline, name: str | None) -> list[Collection]:
@@ -54,28 +56,49 @@ def _chosen(pipeline: Pipeline, name: str | None) -> list[Collection]:
     return chosen
 
 
-def _cards(shelf: Shelf, pipeline: str, collection: str) -> Iterator[bytes]:
-    after: tuple[int, str] | None = None
-    while page := shelf.newest(pipeline, collection, limit=PAGE, after=after):
-        yield from (entry.value for entry in page)
-        after = (page[-1].sort, page[-1].key)
+class PublishedCards:
+    """The cards of a pipeline in their full form."""
+
+    def __init__(self, shelf: Shelf, copies: Copies, pipeline: Pipeline) -> None:
+        self.pipeline = pipeline
+        self._shelf = shelf
+        self._copies = copies
+
+    def of(self, collection: str) -> Iterator[bytes]:
+        """Yield each card, encoded, the newest first."""
+        after: tuple[int, str] | None = None
+        while page := self._shelf.newest(self.pipeline.name, collection, limit=PAGE, after=after):
+            full = self._full_texts([entry.item for entry in page if entry.item is not None])
+            for each in page:
+                yield with_full_text(each.value, full[each.item]) if each.item in full else each.value
+            after = (page[-1].sort, page[-1].key)
+
+    def _full_texts(self, items: Sequence[int]) -> dict[int | None, ReadableText]:
+        """Read all there is to read of items, where the pipeline gives that away."""
+        if not self.pipeline.republishes or not self.pipeline.full_texts or not items:
+            return {}
+        copies = self._copies.accepted(items)
+        found = {item: full_text_of(self.pipeline, copy.kind, copy.body) for item, copy in copies.items()}
+        return {item: readable(each, images=True) for item, each in found.items() if each is not None}
 
 
-def _write_lines(shelf: Shelf, pipeline: str, chosen: list[Collection]) -> None:
+def _write_lines(published: PublishedCards, chosen: list[Collection]) -> None:
     for collection in chosen:
         # Where there are several, each line says which it belongs to.
         mark = b'{"collection":%s,' % msgspec.json.encode(collection.name) if len(chosen) > 1 else b"{"
-        for card in _cards(shelf, pipeline, collection.name):
+        for card in published.of(collection.name):
             sys.stdout.buffer.write(mark + card[1:] + b"\n")
     sys.stdout.buffer.flush()
 
 
-def _write_csv(shelf: Shelf, pipeline: str, collection: Collection) -> None:
+def _write_csv(published: PublishedCards, collection: Collection) -> None:
     columns = list(collection.card.__struct_fields__)
+    if published.pipeline.republishes and collection.kind in published.pipeline.full_texts:
+        columns += ["text", "content_html"]
     sys.stdout.reconfigure(encoding="utf-8", newline="")  # type: ignore[union-attr]
     table = csv.writer(sys.stdout)
     table.writerow(columns)
-    for card in _cards(shelf, pipeline, collection.name):
+    for card in published.of(collection.name):
         values = msgspec.json.decode(card)
         table.writerow([_cell(values.get(column)) for column in columns])
 

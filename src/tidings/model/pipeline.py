@@ -13,6 +13,7 @@ from tidings.model.item import Finding, Rejected
 from tidings.model.publication import (
     Collection,
     Document,
+    FullTextOf,
     IdIndex,
     Notice,
     Presentation,
@@ -160,6 +161,10 @@ class Pipeline:
     """As configured; those that have an address get their name from the store."""
     collections: tuple[Collection, ...] = ()
     presenters: Mapping[str, Presenter] = field(default_factory=dict)
+    full_texts: Mapping[str, FullTextOf] = field(default_factory=dict)
+    """Per kind: all there is to read of an item. Lists leave it out."""
+    republishes: bool = True
+    """Whether full texts are given to others: by the API, in feeds and in exports. Operators can read them anyway."""
     lists: tuple[RankedList, ...] = ()
     track_seconds: float = 300
     """How far apart the points of a card's history are at least."""

@@ -52,6 +52,17 @@ class Presentation(msgspec.Struct, frozen=True):
     """Makes what the search knows of the item: only who follows the shelf for the search asks for it."""
 
 
+class FullText(msgspec.Struct, frozen=True):
+    """All there is to read of an item. The HTML is sanitized, and holds images by their address."""
+
+    text: str
+    content_html: str
+
+
+FullTextOf = Callable[[Any], FullText | None]
+"""From an item's accepted body; None where there is nothing but what the card tells."""
+
+
 def told_failed(presentation: Presentation, state: str) -> Presentation:
     """Let a card tell that a newer copy of its item failed, where cards of its type tell their item's state."""
     if "state" not in presentation.card.__struct_fields__:

@@ -40,3 +40,5 @@ class Extract:
     language: str | None = None
     description: str | None = None
     """What the page says of itself in a sentence or two."""
+    html: str | None = None
+    """The readable part as HTML, as its writers marked it up; only where it was asked for, and not sanitized."""

@@ -19,6 +19,22 @@ _SAFE = nh3.Cleaner(
     url_relative="deny",
     link_rel="nofollow noopener",
 )
+_READING_TAGS = TAGS | {
+    "h1", "h5", "h6", "hr", "img", "figure", "figcaption", "table", "thead", "tbody", "tfoot", "tr", "th", "td",
+    "caption", "dl", "dt", "dd", "sub", "sup", "del", "ins", "kbd", "s", "u", "mark", "q", "cite", "small",
+}  # fmt: skip
+_READING = nh3.Cleaner(
+    tags=set(_READING_TAGS),
+    clean_content_tags=_DROPPED_WHOLE,
+    attributes={"a": {"href"}, "img": {"src", "alt"}, "td": {"colspan", "rowspan"}, "th": {"colspan", "rowspan"}},
+    url_schemes={"http", "https", "mailto"},
+    url_relative="deny",
+    link_rel="nofollow noopener",
+    set_tag_attribute_values={"img": {"loading": "lazy", "referrerpolicy": "no-referrer"}},
+)
+_IMAGE = re.compile(r"""<img((?:\s[\w-]+="[^"]*")*)\s*/?>""")
+_SOURCE = re.compile(r"""\ssrc="(https?://[^"]+)\"""")
+_ALT = re.compile(r"""\salt="([^"]*)\"""")
 _BARE = nh3.Cleaner(tags=set(), clean_content_tags=_DROPPED_WHOLE, attributes={}, link_rel=None)
 _BLOCK_END = re.compile(r"</(?:p|div|li|h[1-6]|tr|blockquote|section|article|figure|pre|ul|ol)\s*>|<br\s*/?>", re.I)
 _INLINE = re.compile(r"</?(?:a|b|i|em|strong|code)(?: [^>]*)?>")
@@ -28,6 +44,26 @@ _TAG = re.compile("<[^>]*>")
 def safe_html(html: str) -> str:
     """Keep what a reader needs and nothing that acts: no images, scripts or styles. Cleaning twice changes nothing."""
     return _SAFE.clean(html) if "<" in html or "&" in html else html
+
+
+def readable_html(html: str) -> str:
+    """Keep what makes a text good to read, also tables and images by their address. Cleaning twice changes nothing."""
+    return _IMAGE.sub(lambda found: found[0] if _SOURCE.search(found[1]) else "", _READING.clean(html))
+
+
+def without_images(readable: str) -> str:
+    """Put its description in the place of each image of what `readable_html` returned."""
+    return _IMAGE.sub(_described, readable)
+
+
+def image_count(readable: str) -> int:
+    """Count the images of what `readable_html` returned."""
+    return len(_IMAGE.findall(readable))
+
+
+def _described(image: re.Match[str]) -> str:
+    alt = _ALT.search(image[1])
+    return f"<em>[image: {alt[1].strip()}]</em>" if alt and alt[1].strip() else ""
 
 
 def without_tags(html: str) -> str:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import secrets
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from tidings.model.changes import Changes
+from tidings.model.changes import AcceptedCopy, Changes
 from tidings.model.clock import Clock, SystemClock
 from tidings.model.contracts import (
     Burials,
@@ -72,6 +72,8 @@ class ReadBackend:
     search: Search
     links: Links
     tokens: Tokens
+    accepted: Callable[[Sequence[int]], Mapping[int, AcceptedCopy]] | None = None
+    """Returns the accepted bodies of items, for full texts; None: there are only cards here."""
     wishes: Wishes | None = None
     """Where cards are wished for that are not here; None: nobody would fetch them."""
     metrics: Callable[[], tuple[bytes, str]]

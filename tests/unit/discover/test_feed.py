@@ -122,8 +122,11 @@ def test_full_text_is_kept_apart_from_the_summary_and_made_harmless():
     root = '<rss version="2.0" xmlns:content="http://purl.org/rss/1.0/modules/content/">'
     entry = only(rss(item, root=root))
     assert entry.summary_text == "Short."
-    assert entry.content_html.startswith("<p>Long  and <b>bold</b></p>")
+    assert entry.content_html.startswith('<p>Long <img src="https://a.example/p.png"')
+    assert " and <b>bold</b></p>" in entry.content_html
     assert "javascript" not in entry.content_html
+    assert "onclick" not in entry.content_html
+    assert "p{}" not in entry.content_html
     assert 'href="https://a.example/rel?q=1"' in entry.content_html
     assert entry.image == "https://a.example/p.png"
 

@@ -26,7 +26,7 @@ from tidings.model.errors import BadInput, Misconfigured, Permanent, StoreUnavai
 from tidings.model.item import Finding, Link, fingerprint, ref
 from tidings.model.outcome import Advance, No, Outcome, Verdict
 from tidings.model.pipeline import Page, Pipeline, Run, Schedule, Source
-from tidings.model.publication import Collection, Document, Filter, IdIndex, Presentation
+from tidings.model.publication import Collection, Document, Filter, FullText, IdIndex, Presentation
 from tidings.model.views import ItemView, RunView
 from tidings.model.workflow import ANY, Transition, Work, Workflow
 from tidings.pipelines.bitcoin_news.cards import MOODS
@@ -303,7 +303,15 @@ def showcase(pipeline: Pipeline) -> Pipeline:
     }
     shown = dict.fromkeys(workflow, show_anything)
     first = shown if pipeline.id_index is not None else {}
-    return replace(pipeline, workflows=workflow, presenters=shown, first_cards=first, announce={}, retention=())
+    full = dict.fromkeys(pipeline.full_texts, tell_anything)
+    return replace(
+        pipeline, workflows=workflow, presenters=shown, first_cards=first, full_texts=full, announce={}, retention=()
+    )
+
+
+def tell_anything(body: Any) -> FullText:
+    """Tell in full what the document says, taken for HTML."""
+    return FullText(body["document"]["text"], body["document"]["text"])
 
 
 def show_anything(key: str, body: Any) -> Presentation:
@@ -389,6 +397,7 @@ class World:
             switches=self.store.switches,
             tokens=self.store.tokens,
             tracks=self.store.tracks,
+            accepted=self.store.changes.accepted,
             wishes=self.store.wishes,
             parse_lines=lambda body: read_lines(io.BytesIO(body), gzip_allowed=False),
             metrics=lambda: (b"tidings_build_info 1\n", "text/plain; version=0.0.4"),

@@ -21,7 +21,7 @@ from tidings.discover.feed.entry import (
     sift,
 )
 from tidings.discover.feed.errors import NotAFeed
-from tidings.discover.feed.markup import clean_html, first_image, one_line, plain_text
+from tidings.discover.feed.markup import clean_html, first_image, one_line, paragraphs, plain_text
 from tidings.discover.feed.text import CHARS_MAX, too_many
 from tidings.model.clock import read_time
 from tidings.model.urls import shown_url, web_address
@@ -77,7 +77,7 @@ def _entry(item: Any, base: str, language: str | None) -> FeedEntry | None:
         url=address or web_address(identity if "://" in identity else None, base),
         title=title,
         summary_text=summary,
-        content_html=clean_html(html, address or base) if html else "",
+        content_html=clean_html(html, address or base) if html else paragraphs(plain),
         author=_author(item),
         published_ms=published,
         updated_ms=updated,

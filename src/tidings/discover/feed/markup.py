@@ -3,25 +3,33 @@
 from __future__ import annotations
 
 import re
-from html import unescape
+from html import escape, unescape
 
 from tidings.model.urls import web_address
-from tidings.net.sanitizer import lines_of, safe_html
+from tidings.net.sanitizer import lines_of, readable_html
 
-HTML_CHARS_MAX = 200_000
+HTML_CHARS_MAX = 100_000
 TEXT_CHARS_MAX = 20_000
 
 _SPACE = re.compile(r"[^\S\n]+")
 _LINES = re.compile(r"\s*\n\s*")
 _APPEARED = re.compile(r"\s*The post [^\n]{1,300}? (?:appeared first on|first appeared on) [^\n]{1,120}$")
-_HREF = re.compile(r"""(<a\b[^>]{0,300}?\bhref\s*=\s*)("[^"]{0,2000}"|'[^']{0,2000}')""", re.IGNORECASE)
+_ADDRESS = re.compile(
+    r"""(<(?:a\b[^>]{0,300}?\bhref|img\b[^>]{0,1000}?\bsrc)\s*=\s*)("[^"]{0,2000}"|'[^']{0,2000}')""", re.IGNORECASE
+)
 _IMAGE = re.compile(r"""<img\b[^>]{0,1000}?\bsrc\s*=\s*["']([^"'\s>]{1,2000})["']""", re.IGNORECASE)
 
 
 def clean_html(html: str, base: str) -> str:
-    """Keep what a reader needs and nothing that acts: no images, scripts, styles; links absolute."""
-    html = _HREF.sub(lambda match: match[1] + _absolute(match[2], base), html[:HTML_CHARS_MAX])
-    return safe_html(html).strip()
+    """Keep what a reader needs and nothing that acts: no scripts, no styles. Links and images get whole addresses."""
+    return readable_html(
+        _ADDRESS.sub(lambda match: match[1] + _absolute(match[2], base), html[:HTML_CHARS_MAX])
+    ).strip()
+
+
+def paragraphs(text: str) -> str:
+    """Write plain text as HTML, a paragraph for each line that says something."""
+    return "\n".join(f"<p>{escape(line.strip(), quote=False)}</p>" for line in text.splitlines() if line.strip())
 
 
 def plain_text(html: str, limit: int = TEXT_CHARS_MAX) -> str:

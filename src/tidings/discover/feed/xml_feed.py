@@ -87,7 +87,7 @@ def _entry(raw: Any, base: str, language: str | None) -> FeedEntry | None:
         url=url,
         title=title,
         summary_text=words,
-        content_html=clean_html(content, entry_base) if content else "",
+        content_html=clean_html(content or summary, entry_base),
         author=_author(raw),
         published_ms=published,
         updated_ms=updated,

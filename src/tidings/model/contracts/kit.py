@@ -66,8 +66,10 @@ class Fetcher(Protocol):
 class Extractor(Protocol):
     """Gets the readable part of a page, in a killable child process."""
 
-    async def extract(self, html: bytes, url: str, *, max_chars: int = 10_240, charset: str | None = None) -> Extract:
-        """Return the main text and what the page says of itself."""
+    async def extract(
+        self, html: bytes, url: str, *, max_chars: int = 10_240, charset: str | None = None, marked_up: bool = False
+    ) -> Extract:
+        """Return the main text and what the page says of itself; with its markup too if that is wanted."""
         ...
 
     async def apart(

@@ -14,7 +14,7 @@ from tidings.model.pipeline import Page, Pipeline, Run, Source
 from tidings.model.publication import IdIndex, Retention
 from tidings.model.urls import checked_address
 from tidings.pipelines.bitcoin_news.body import KIND, PIPELINE
-from tidings.pipelines.bitcoin_news.cards import COLLECTION, articles, first_card, present
+from tidings.pipelines.bitcoin_news.cards import COLLECTION, articles, first_card, full_text, present
 from tidings.pipelines.bitcoin_news.notices import announce, renew
 from tidings.pipelines.bitcoin_news.source_apitube import ApiTube
 from tidings.pipelines.bitcoin_news.source_newsdata import NewsData
@@ -57,6 +57,8 @@ class Settings(BaseModel):
     """The wait after a page's first failure; it doubles with each further one."""
     shelf_writes_per_day: int = Field(default=1000, ge=1)
     """How many writes to what readers see are planned for a day; an alert fires at 90 %."""
+    republish: bool = True
+    """Whether the API, feeds and exports carry full texts. Off: only summaries; operators still read them."""
     feeds: tuple[WebAddress, ...] = DEFAULT_FEEDS
     """The outlets' own feeds; they need no key."""
     language: str = Field(default="en", pattern=r"^[a-z]{2}$")
@@ -95,6 +97,8 @@ def build(settings: Settings) -> Pipeline:
         sources=tuple(_sources(settings)),
         collections=(articles(),),
         presenters={KIND: present},
+        full_texts={KIND: full_text},
+        republishes=settings.republish,
         first_cards={KIND: first_card},
         id_index=IdIndex(COLLECTION, newest=settings.max_stored_articles, days=settings.id_index_days),
         announce={KIND: announce},

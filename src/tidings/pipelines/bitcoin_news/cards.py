@@ -6,9 +6,10 @@ from typing import Literal, get_args
 
 import msgspec
 
+from tidings.discover.feed.markup import paragraphs
 from tidings.model.answers import SentimentLabel
 from tidings.model.clock import rfc3339
-from tidings.model.publication import Chart, Collection, Document, Filter, Presentation
+from tidings.model.publication import Chart, Collection, Document, Filter, FullText, Presentation
 from tidings.pipelines.bitcoin_news.body import KIND, SENTIMENTS, Article, Provider
 
 
@@ -225,3 +226,8 @@ EXAMPLE = ArticleCard(
     date_is_guess=False,
     found_at="2026-01-14T08:30:41.000Z",
 )
+
+
+def full_text(article: Article) -> FullText | None:
+    """Return all there is to read of an article: what its page says."""
+    return FullText(article.text, paragraphs(article.text)) if article.text else None

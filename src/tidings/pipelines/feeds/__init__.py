@@ -14,7 +14,7 @@ from tidings.model.pipeline import Pipeline
 from tidings.model.publication import Retention
 from tidings.model.urls import canonical_url, checked_address, public_host
 from tidings.pipelines.feeds.body import KIND, PIPELINE
-from tidings.pipelines.feeds.cards import ENTRIES, EXAMPLE, present
+from tidings.pipelines.feeds.cards import ENTRIES, EXAMPLE, full_text, present
 from tidings.pipelines.feeds.notices import announce, notice, renew
 from tidings.pipelines.feeds.rhythm import Bounds
 from tidings.pipelines.feeds.source import FeedSource
@@ -62,6 +62,8 @@ class Settings(BaseModel):
     """The shortest time between two looks, however often a feed changes."""
     max_interval: Seconds = 86_400.0
     """The longest time between two looks, however quiet a feed is."""
+    republish: bool = True
+    """Whether the API, feeds and exports carry full texts. Off: only summaries; operators still read them."""
     keep_days: Annotated[float, Field(gt=0)] = 365
     """How long entries are kept."""
 
@@ -90,6 +92,8 @@ def build(settings: Settings) -> Pipeline:
         sources=tuple(_source(name, feed, settings) for name, feed in zip(names, settings.feeds, strict=True)),
         collections=(ENTRIES,),
         presenters={KIND: present},
+        full_texts={KIND: full_text},
+        republishes=settings.republish,
         announce={KIND: announce},
         renew={KIND: renew},
         retention=(Retention(KIND, days=settings.keep_days, forget_days=settings.keep_days + 365),),

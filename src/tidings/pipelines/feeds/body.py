@@ -15,6 +15,7 @@ from tidings.model.item import Finding, fingerprint
 PIPELINE = "feeds"
 KIND = "entry"
 TEXT_CHARS_MAX = 10_240
+"""As much is summarized and searched."""
 
 
 class EntryBody(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -29,6 +30,8 @@ class EntryBody(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     author: str | None = None
     feed_text: str = ""
     """The text that the feed itself carries."""
+    content_html: str = ""
+    """All there is to read, sanitized: the feed's own, or the page's where that tells more."""
     tags: list[str] = []
     language: str | None = None
     published_ms: int | None = None
@@ -64,6 +67,7 @@ def entry_finding(feed: str, feed_title: str, entry: FeedEntry, *, full_text: bo
         url=entry.url,
         author=entry.author,
         feed_text=max(content_text, entry.summary_text, key=len),
+        content_html=entry.content_html,
         tags=list(entry.categories),
         language=entry.language,
         published_ms=entry.published_ms if entry.published_ms is not None else entry.updated_ms,

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import msgspec
 
-from tidings.discover.feed.markup import shorten
+from tidings.discover.feed.markup import HTML_CHARS_MAX, paragraphs, plain_text, shorten
 from tidings.model.clock import rfc3339
-from tidings.model.publication import Collection, Document, Filter, Presentation
+from tidings.model.publication import Collection, Document, Filter, FullText, Presentation
 from tidings.pipelines.feeds.body import KIND, EntryBody
 
 EXCERPT_CHARS_MAX = 500
@@ -70,6 +70,12 @@ def card(key: str, body: EntryBody) -> EntryCard:
         date_given=body.published_ms is not None,
         processed_at=rfc3339(body.processed_at),
     )
+
+
+def full_text(body: EntryBody) -> FullText | None:
+    """Return all there is to read of an entry."""
+    html = body.content_html or paragraphs(body.text)
+    return FullText(plain_text(html, HTML_CHARS_MAX), html) if html else None
 
 
 def search_attributes(body: EntryBody) -> dict[str, str | int | float | list[str] | None]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
+from tidings.discover.feed.markup import clean_html, paragraphs
 from tidings.model.contracts import Kit
 from tidings.model.harmless import storable
 from tidings.model.outcome import Advance, Outcome
@@ -22,14 +23,15 @@ async def fetch(work: Work, kit: Kit) -> Outcome:
     if not body.full_text or body.url is None or len(body.feed_text) >= ENOUGH_CHARS:
         return Advance(with_feed_text(body), note="the feed's own text")
     response = await kit.fetcher.page(body.url)
-    extract = await kit.extractor.extract(response.body, response.url, max_chars=TEXT_CHARS_MAX)
+    extract = await kit.extractor.extract(response.body, response.url, max_chars=TEXT_CHARS_MAX, marked_up=True)
     text = storable(extract.text).strip()
     if len(text) <= len(body.feed_text):
         return Advance(with_feed_text(body), note="the page says no more than the feed")
     author = body.author or extract.author
     language = body.language or extract.language
     read = replace(body, text=text, text_from="page", author=author, language=language, page_error=None)
-    return Advance(replace(read, description=extract.description))
+    html = clean_html(storable(extract.html or ""), response.url)
+    return Advance(replace(read, description=extract.description, content_html=html or paragraphs(text)))
 
 
 def use_feed_text(work: Work) -> Outcome:

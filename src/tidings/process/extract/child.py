@@ -31,6 +31,7 @@ class PageJob(msgspec.Struct, frozen=True):
     url: str
     max_chars: int
     charset: str | None = None
+    marked_up: bool = False
 
 
 class ChildCall(msgspec.Struct, frozen=True):
@@ -78,7 +79,8 @@ def main(parent: int, memory_bytes: int) -> None:
         extract, result, failure = None, None, None
         try:
             if job.page is not None:
-                extract = extract_page(job.page.html, job.page.url, job.page.max_chars, job.page.charset)
+                page = job.page
+                extract = extract_page(page.html, page.url, page.max_chars, page.charset, marked_up=page.marked_up)
             elif job.call is not None:
                 result = msgspec.msgpack.encode(called(job.call))
         except ImportError:

@@ -69,7 +69,9 @@ class ChildExtractor:
         """Return the processes running now, for those who watch them."""
         return [child.pid for child in self._children if child.pid is not None]
 
-    async def extract(self, html: bytes, url: str, *, max_chars: int = 10_240, charset: str | None = None) -> Extract:
+    async def extract(
+        self, html: bytes, url: str, *, max_chars: int = 10_240, charset: str | None = None, marked_up: bool = False
+    ) -> Extract:
         """Return the main text and what the page says of itself; an unreadable page gives empty text.
 
         Raise Transient if the parser ran out of time or memory or died, Permanent if it refused the page, and
@@ -77,7 +79,7 @@ class ChildExtractor:
         """
         if len(html) > self._html_bytes_max:
             raise Permanent(f"the page is too large to read: {len(html)} bytes, {self._html_bytes_max} allowed")
-        answer = await self._ask(Job(PageJob(html, url, max_chars, charset)), self._page_seconds)
+        answer = await self._ask(Job(PageJob(html, url, max_chars, charset, marked_up)), self._page_seconds)
         if answer.extract is None:
             raise Permanent(f"the page cannot be read: the parser failed with {answer.error}")
         return answer.extract

@@ -18,6 +18,8 @@ from tidings.model.urls import public_host, web_address
 from tidings.model.web import Extract
 
 FIELD_CHARS_MAX = 500
+HTML_CHARS_MAX = 100_000
+_BODY = re.compile(r"<body>(.*)</body>", re.DOTALL)
 _LANGUAGE_CHARS = 1_000
 _LANGUAGE_CHARS_MIN = 40
 _META_CHARSET = re.compile(rb"<meta[^>]{0,200}?charset\s*=\s*[\"']?\s*([a-zA-Z0-9_.:-]{2,40})", re.IGNORECASE)
@@ -30,7 +32,9 @@ _WIDER = {"iso8859-1": "cp1252", "ascii": "cp1252", "gb2312": "gb18030", "gbk": 
 _SHIFTING = frozenset({"iso2022_jp", "iso2022_kr", "hz", "utf-16", "utf-16-le", "utf-16-be", "utf-32"})
 
 
-def extract_page(html: bytes | str, url: str, max_chars: int = 10_240, charset: str | None = None) -> Extract:
+def extract_page(
+    html: bytes | str, url: str, max_chars: int = 10_240, charset: str | None = None, *, marked_up: bool = False
+) -> Extract:
     """Return the main text, cut at a sentence, with title, author, date, canonical address and language."""
     text = html if isinstance(html, str) else decode_page(html, charset)
     document = trafilatura.bare_extraction(
@@ -52,7 +56,24 @@ def extract_page(html: bytes | str, url: str, max_chars: int = 10_240, charset: 
         canonical_url=_own_address(document.url, url),
         language=language_of(body),
         description=_field(document.description),
+        html=_marked_up(text, url) if marked_up and body else None,
     )
+
+
+def _marked_up(text: str, url: str) -> str | None:
+    """Read the page once more, keeping its markup: with it the parser counts other words as text than without."""
+    html = trafilatura.extract(
+        storable(text, " "),
+        url=url,
+        output_format="html",
+        include_comments=False,
+        include_formatting=True,
+        include_links=True,
+        include_images=True,
+        with_metadata=False,
+    )
+    found = _BODY.search(html or "")
+    return storable(found[1]).strip()[:HTML_CHARS_MAX] if found else None
 
 
 def decode_page(body: bytes, charset: str | None = None) -> str:

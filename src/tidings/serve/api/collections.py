@@ -14,6 +14,8 @@ from tidings.model.publication import Collection
 from tidings.model.views import ItemView
 from tidings.serve.api.announcements import AnnouncedShelf
 from tidings.serve.api.filters import parameter_of, predicate, read_position, write_cursor
+from tidings.serve.api.full_texts import HELP as FULL_HELP
+from tidings.serve.api.full_texts import IMAGES, SCHEMA, FullTexts, with_full_text
 from tidings.serve.api.listings import Reader, encode_listing
 from tidings.serve.api.thread_news import HELP as NEWS_HELP
 from tidings.serve.api.thread_news import PROPERTIES, SINCE, example_of, tell_news
@@ -36,6 +38,7 @@ class Collections:
     def __init__(self, backend: ReadBackend) -> None:
         self._backend = backend
         self.desk = WishDesk(backend)
+        self.full_texts = FullTexts(backend)
         self.hot = HotAnswers(backend.executor, backend.shelf, list(backend.pipelines), observe=backend.observe_answer)
         shelf = AnnouncedShelf(backend.shelf, backend.pipelines)
         self.readers: dict[tuple[str, str], Reader] = {
@@ -114,6 +117,7 @@ class Collections:
                     problems=(404,),
                 )
             )
+        is_full = self.full_texts.are_given(pipeline.name, collection.kind)
         declared.append(
             Operation(
                 "GET",
@@ -121,10 +125,10 @@ class Collections:
                 "read",
                 partial(self._one, reader),
                 f"Read one {collection.singular}",
-                help=WAITING_HELP if collection.wishable else "",
+                help=(WAITING_HELP if collection.wishable else "") + (FULL_HELP if is_full else ""),
                 tag=pipeline.name,
-                parameters=(card_id,),
-                answer=collection.card,
+                parameters=(card_id, IMAGES) if is_full else (card_id,),
+                answer={"allOf": [collection.card, SCHEMA]} if is_full else collection.card,
                 accepted=WAITING_SCHEMA if collection.wishable else None,
                 example=collection.example,
                 problems=(404,),
@@ -148,7 +152,7 @@ class Collections:
             card = await read_card(self._backend.executor, self._backend.links, reader, call["id"])
             if card is None:
                 raise missing(reader.collection)
-            return Encoded(card)
+            return Encoded(await self._in_full(reader, call, card))
 
         if self.desk.takes(reader):
             entry = await reader.one(call["id"])
@@ -156,6 +160,17 @@ class Collections:
                 return await self._wish(reader, call["id"])
             await self.desk.renew(reader, entry)
         return await self._kept(reader, call, make)
+
+    async def _in_full(self, reader: Reader, call: Call, card: bytes) -> bytes:
+        """Return a card with its full text, where that is given to readers."""
+        if not self.full_texts.are_given(reader.pipeline, reader.collection.kind):
+            return card
+        entry = await reader.recent(call["id"])
+        item = entry.item if entry is not None else None
+        if item is None:
+            return card
+        full = await self.full_texts.read(reader.pipeline, [item], images=call["images"])
+        return with_full_text(card, full[item]) if item in full else card
 
     async def _wish(self, reader: Reader, card_id: str) -> Reply:
         state = await self.desk.state(reader, card_id)

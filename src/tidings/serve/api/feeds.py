@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import partial
 from urllib.parse import urlencode
 from uuid import NAMESPACE_URL, uuid5
@@ -18,6 +19,7 @@ from tidings.serve.api.feed_formats import (
     FeedDocument,
     FeedDocumentEntry,
 )
+from tidings.serve.api.full_texts import IMAGES, ReadableText
 from tidings.serve.api.readable_cards import ReadableCard, from_shelf
 from tidings.serve.api.search import QUERY
 from tidings.serve.backend import ReadBackend
@@ -51,7 +53,7 @@ class FeedRoutes:
                 f"A feed of any search, as {form}",
                 help="Newest first. Ids stay the same for ever; the entity tag changes only with the content.",
                 tag="syndication",
-                parameters=(name, QUERY, limit),
+                parameters=(name, QUERY, limit, IMAGES),
                 answer={"type": "object"} if form == "json" else {"type": "string"},
                 media_type=media_type,
                 problems=(404,),
@@ -61,11 +63,13 @@ class FeedRoutes:
 
     async def _feed(self, form: str, call: Call) -> Reply:
         # It is not kept in memory: the index follows the shelf, whose version does not tell how far.
-        feed = await self.read(call.request, call["pipeline"], call["q"] or "", call["limit"], form)
+        feed = await self.read(call.request, call["pipeline"], call["q"] or "", call["limit"], form, call["images"])
         media_type = TYPES[form] + ("" if form == "json" else "; charset=utf-8")
         return Reply(encoded=Encoded(WRITERS[form](feed), media_type))
 
-    async def read(self, request: Request, pipeline: str, text: str, limit: int, form: str) -> FeedDocument:
+    async def read(
+        self, request: Request, pipeline: str, text: str, limit: int, form: str, images: bool = False
+    ) -> FeedDocument:
         """Read what a feed tells."""
         within = None if pipeline == EVERYTHING else pipeline
         try:
@@ -76,7 +80,8 @@ class FeedRoutes:
         base = f"{request.url.scheme}://{request.headers['host']}{self._backend.root_path}"
         # Readers keep what a feed once told; what its source has taken back is told only where it is asked for.
         told = [each for each in found.hits if not each.card.get("dead") or "dead:" in text]
-        entries = [self._entry(base, each) for each in told]
+        full = await self._full_texts(told, images=images)
+        entries = [self._entry(base, each, full.get(each.entry.item or 0)) for each in told]
         title = self._backend.pipelines[pipeline].title if within is not None else "tidings"
         about = self._backend.pipelines[pipeline].about if within is not None else "Everything that is published."
         query_string = f"?{urlencode({'q': text})}" if text else ""
@@ -90,7 +95,18 @@ class FeedRoutes:
             entries=entries,
         )
 
-    def _entry(self, base: str, found: CardHit) -> FeedDocumentEntry:
+    async def _full_texts(self, told: Sequence[CardHit], *, images: bool) -> dict[int, ReadableText]:
+        """Read what the accepted bodies hold of what is told."""
+        items: dict[str, list[int]] = {}
+        for each in told:
+            if each.entry.item is not None:
+                items.setdefault(each.hit.pipeline, []).append(each.entry.item)
+        full: dict[int, ReadableText] = {}
+        for pipeline, ids in items.items():
+            full |= await self._collections.full_texts.read(pipeline, ids, images=images)
+        return full
+
+    def _entry(self, base: str, found: CardHit, full: ReadableText | None) -> FeedDocumentEntry:
         hit = found.hit
         reader = self._collections.reader_of_kind(hit.pipeline, hit.kind)
         html, summary, href = "", tidy(hit.snippet.replace("\x02", "").replace("\x03", ""), 1_000), f"{base}/"
@@ -103,7 +119,7 @@ class FeedRoutes:
             id=urn_of(hit.pipeline, hit.kind, hit.key),
             url=safe_url(hit.url) or href,
             title=storable(title),
-            html=storable(html or str(lines(summary))),
+            html=storable(full.html if full is not None else html or str(lines(summary))),
             summary=storable(summary),
             author=storable(tidy(hit.author, 200)) if hit.author else None,
             at_ms=hit.time_ms,

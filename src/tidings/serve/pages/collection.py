@@ -12,6 +12,7 @@ from markupsafe import Markup
 from tidings.model.publication import Collection
 from tidings.serve.api.collections import Collections, missing
 from tidings.serve.api.filters import parameter_of, predicate, read_position, write_cursor
+from tidings.serve.api.full_texts import IMAGES
 from tidings.serve.api.listings import Reader
 from tidings.serve.api.readable_cards import from_shelf
 from tidings.serve.api.threads import front_of
@@ -47,7 +48,7 @@ class CollectionPages:
             filters = tuple(parameter_of(each) for each in collection.filters)
             show_all = Parameter("all", "Replies too", "boolean", default=False)
             declared.append(page_at(base, partial(self._list, reader), (*filters, show_all, CURSOR)))
-            declared.append(page_at(f"{base}/{{id:path}}", partial(self._one, reader), (PART,)))
+            declared.append(page_at(f"{base}/{{id:path}}", partial(self._one, reader), (PART, IMAGES)))
         return declared
 
     async def _pipeline(self, call: Call) -> Reply:

@@ -12,13 +12,14 @@ from tidings.model.publication import DELIVERY
 from tidings.model.views import ItemRow, ItemView
 from tidings.serve.api.card_search import CardSearch
 from tidings.serve.api.collections import Collections
+from tidings.serve.api.full_texts import IMAGES, ReadableText
 from tidings.serve.api.histories import Histories
 from tidings.serve.api.listings import Reader
 from tidings.serve.api.readable_cards import ReadableCard, from_shelf
 from tidings.serve.api.threads import ThreadPlace, read_thread
 from tidings.serve.http.operations import Call, Parameter
 from tidings.serve.http.problems import Problem
-from tidings.serve.http.replies import Reply
+from tidings.serve.http.replies import CONTENT_SECURITY_POLICY, Reply
 from tidings.serve.markup import tidy
 from tidings.serve.pages.environment import CARD
 from tidings.serve.pages.frame import Frame
@@ -48,10 +49,13 @@ class ItemPage:
         thread, part = None, call.values.get(PART.name) or 1
         if reader is not None and card is not None and reader.collection.relation is not None:
             thread = await read_thread(self._backend.executor, self._backend.links, reader, card.id)
+        reading = await self._reading(call, view) if card is not None else None
         pipeline = self._backend.pipelines.get(reader.pipeline if reader else view.item.pipeline if view else "")
-        return await self._frame.page(
+        reply = await self._frame.page(
             call,
             "item.html",
+            reading=reading,
+            has_images=bool(call.values.get(IMAGES.name)),
             pipeline=pipeline,
             collection=reader.collection if reader is not None else None,
             card_template=self._frame.environment.template_of(reader.collection, CARD) if reader is not None else "",
@@ -74,6 +78,24 @@ class ItemPage:
             replay_states=_replay_states(pipeline, view),
             body_text=_pretty(view.accepted if view.accepted is not None else view.body) if view is not None else None,
         )
+        if reading is not None and call.values.get(IMAGES.name):
+            # Who asks for the images of one page lets the browser fetch them for that page.
+            reply.headers["Content-Security-Policy"] = CONTENT_SECURITY_POLICY.replace(
+                "img-src 'self'", "img-src 'self' https: http:"
+            )
+        return reply
+
+    async def _reading(self, call: Call, view: ItemView | None) -> ReadableText | None:
+        """Return all there is to read of an item; where it may not be republished, only operators get it."""
+        if view is None:
+            return None
+        found = await self._collections.full_texts.read(
+            view.item.pipeline,
+            [view.item.id],
+            images=bool(call.values.get(IMAGES.name)),
+            for_operator=self._frame.access.is_allowed(call.caller, "operate"),
+        )
+        return found.get(view.item.id)
 
     def _relatives(self, view: ItemView, *, is_thread: bool) -> list[tuple[str, str, str | None]]:
         """Return what an item belongs to and what belongs to it: a word, a name, and where it is shown."""

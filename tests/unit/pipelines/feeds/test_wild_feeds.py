@@ -24,7 +24,7 @@ def checked(finding):
     assert len(body.feed_text) <= TEXT_CHARS_MAX + 1
     assert "\0" not in body.title + body.feed_text
     assert "<script" not in body.title + body.feed_text
-    assert len(finding.payload) < 100_000
+    assert len(finding.payload) < 400_000
     shown = present(finding.key, body)
     msgspec.json.encode(shown.card)
     return body
