@@ -118,7 +118,7 @@ class App:
         self.sweeper = Sweeper(
             items=self.store.items,
             executor=self.executor,
-            tidy=self.store.retention.tidy,
+            tidy=self.store.tidy,
             waker=self.waker,
             metrics=self.metrics,
             sweep_seconds=wiring.sweep_seconds,

@@ -15,6 +15,7 @@ PANELS: dict[str, dict[str, str]] = {
     "Set up": {
         "init": "Write a commented configuration.",
         "doctor": "Check everything and say what to fix.",
+        "source": "Sources: list, add, change, remove or try them.",
         "token": "Tokens for the server's API and dashboard.",
         "notify": "Try the channels.",
         "completion": "Print a script that completes commands in your shell.",

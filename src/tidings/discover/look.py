@@ -135,4 +135,4 @@ class Look:
 
     def lost(self) -> TurnLost:
         """Return the error of a look whose turn another poller has taken."""
-        return TurnLost(f"{self.source.name} took so long that another poller has its turn now")
+        return TurnLost(f"{self.source.name} took so long that another poller has its turn now, or it was removed")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import random
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Coroutine, Mapping
 from datetime import UTC, datetime
 from typing import Any
 
@@ -15,7 +15,7 @@ from tidings.discover.page_reader import PageReader
 from tidings.discover.schedule import check_schedule, seconds_until_next
 from tidings.model.contracts import Executor, Intake, Kit
 from tidings.model.errors import BadInput, Misconfigured, SlowDown, StoreUnavailable, TidingsError, Transient
-from tidings.model.pipeline import Page, PlacedSource
+from tidings.model.pipeline import Page, PlacedSource, Source
 from tidings.model.views import RunView
 from tidings.model.wishes import Wishes
 from tidings.watch.logs import Seldom, event
@@ -34,6 +34,10 @@ DAY_LIMIT_SECONDS = 1800.0
 HELD_UP = ("slowed", "out of credits")
 TROUBLE_SECONDS = 600.0
 """How long the same trouble of a source is only counted."""
+
+
+Listening = dict[tuple[str, str], tuple[Source, asyncio.Task[None]]]
+"""What listens to whom, by the source's name and what is listened for."""
 
 
 def _unwatched(_page: Page) -> None:
@@ -77,12 +81,13 @@ class Poller:
     async def run(self, stop: asyncio.Event) -> None:
         """Ask sources as they become due until `stop` is set."""
         await self._declare_patiently(stop)
-        listening = [asyncio.create_task(self._listen(s)) for _, s in self._sources.values() if isinstance(s, Live)]
-        listening += [asyncio.create_task(self._grant(s)) for _, s in self._sources.values() if isinstance(s, Granting)]
+        listening: Listening = {}
         asking: dict[str, asyncio.Task[RunView | None]] = {}
         while not stop.is_set():
             asking = {name: task for name, task in asking.items() if not task.done()}
-            for name in await self._due_quietly():
+            due = await self._due_quietly()
+            self._listen_to(listening)
+            for name in due:
                 if name not in asking and len(asking) < ASKED_AT_ONCE_MAX:
                     asking[name] = asyncio.create_task(self._ask_quietly(name))
             try:
@@ -90,9 +95,26 @@ class Poller:
                     await stop.wait()
             except TimeoutError:
                 pass
-        for task in (*asking.values(), *listening):
+        tasks = (*asking.values(), *(task for _, task in listening.values()))
+        for task in tasks:
             task.cancel()
-        await asyncio.gather(*asking.values(), *listening, return_exceptions=True)
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+    def _listen_to(self, listening: Listening) -> None:
+        """Listen to the sources as they are now: to new ones, to changed ones anew, and no longer to removed ones."""
+        wanted: dict[tuple[str, str], Coroutine[Any, Any, None]] = {}
+        for place, (source, task) in list(listening.items()):
+            placed = self._sources.get(place[0])
+            if placed is None or placed.source != source:
+                task.cancel()
+                del listening[place]
+        for name, placed in self._sources.items():
+            if isinstance(placed.source, Live) and (name, "live") not in listening:
+                wanted[name, "live"] = self._listen(placed.source)
+            if isinstance(placed.source, Granting) and (name, "grants") not in listening:
+                wanted[name, "grants"] = self._grant(placed.source)
+        for place, loop in wanted.items():
+            listening[place] = (self._sources[place[0]].source, asyncio.create_task(loop))
 
     async def _listen(self, source: Live) -> None:
         """Ask a live source whenever it has heard of something; its schedule goes on beside that."""
@@ -132,15 +154,16 @@ class Poller:
 
         Whatever is not asked for here is found by the next run.
         """
+        placed = self._sources[name]
         for _ in range(TURN_TRIES):
             turn = await self._executor.write(self._schedules.claim_between, name, self._owner, self._turn_seconds)
             if turn is not None:
-                return await self._follow(await self._look(name, turn, _unwatched), signal)
+                return await self._follow(await self._look(placed, turn, _unwatched), signal)
             await asyncio.sleep(self._poll_seconds / 2)
         return None
 
-    async def _look(self, name: str, turn: Any, on_page: OnPage) -> Look:
-        return Look(*self._sources[name], turn, await self._executor.read(self._now_ms), on_page)
+    async def _look(self, placed: PlacedSource, turn: Any, on_page: OnPage) -> Look:
+        return Look(placed.pipeline, placed.source, turn, await self._executor.read(self._now_ms), on_page)
 
     async def _follow(self, look: Look, signal: Mapping[str, Any]) -> RunView:
         name, error = look.source.name, None
@@ -177,13 +200,16 @@ class Poller:
             check_schedule(placed.source)
 
     async def _due_quietly(self) -> list[str]:
-        """Return what is due of our sources, in one read for all of them."""
+        """Take over what changed in the list of sources; return what is due of them, in one read for all."""
         try:
-            due = await self._executor.read(self._schedules.due)
+            self._sources, due = await self._executor.read(self._look_around)
         except Exception as error:  # noqa: BLE001  # the loop outlives every surprise
             self._seldom.event("asking failed", error=f"{type(error).__name__}: {error}")
             return []
         return [name for name in due if name in self._sources]
+
+    def _look_around(self) -> tuple[Mapping[str, PlacedSource], list[str]]:
+        return self._list.current(), self._schedules.due()
 
     async def _ask_quietly(self, name: str) -> RunView | None:
         try:
@@ -201,10 +227,14 @@ class Poller:
         on_page: OnPage = _unwatched,
     ) -> RunView | None:
         """Ask one source now if it is due (or forced) and no other process does; return the run's record."""
+        # Whatever becomes of the list meanwhile: this turn is for the source as it is now.
+        placed = (await self._executor.read(self._list.current)).get(name)
+        if placed is None:
+            return None
         turn = await self._executor.write(self._schedules.claim, name, self._owner, self._turn_seconds, force=force)
         if turn is None:
             return None
-        look = await self._look(name, turn, on_page)
+        look = await self._look(placed, turn, on_page)
         error: str | None = None
         wait: float | None = None
         try:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, runtime_checkable
 
 import msgspec
 
-from tidings.model.errors import Misconfigured
+from tidings.model.errors import BadInput, Misconfigured
 from tidings.model.item import Finding, Rejected
 from tidings.model.publication import (
     Collection,
@@ -22,6 +22,7 @@ from tidings.model.publication import (
     Retention,
     Shown,
 )
+from tidings.model.source_definition import SourceDefinition, checked_options
 from tidings.model.wishes import GrantedWishes, Outdated
 from tidings.model.workflow import Work, Workflow
 
@@ -127,11 +128,43 @@ class Addressed(Source, Protocol):
         ...
 
 
+@runtime_checkable
+class Defined(Addressed, Protocol):
+    """A source that was made from a definition."""
+
+    @property
+    def definition(self) -> SourceDefinition:
+        """What was asked for."""
+        ...
+
+
+class NoOptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """For kinds of sources that have no options of their own."""
+
+
+@dataclass(frozen=True)
+class SourceKind:
+    """A kind of source that people can add while everything runs."""
+
+    name: str
+    """As in a definition's `kind`."""
+    title: str
+    """What it reads, for people: `RSS, Atom or JSON feed`."""
+    build: Callable[[str, SourceDefinition, Any], Addressed]
+    """Makes the source from its name (without the pipeline's), its definition and its checked options.
+
+    Raises BadInput saying which field is wrong.
+    """
+    options: type[msgspec.Struct] = NoOptions
+    """What its definition's `options` may hold."""
+
+
 class PlacedSource(NamedTuple):
-    """A source under its name, with the pipeline it belongs to."""
+    """A source under its name, with the pipeline it belongs to and where it comes from."""
 
     pipeline: Pipeline
     source: Source
+    origin: Literal["file", "store"] = "file"
 
 
 class Admit(Protocol):
@@ -159,6 +192,10 @@ class Pipeline:
     workflows: Mapping[str, Workflow]
     sources: tuple[Source, ...] = ()
     """As configured; those that have an address get their name from the store."""
+    source_kinds: tuple[SourceKind, ...] = ()
+    """What can be added at run time; none: its sources are those of the file."""
+    source_keys: Callable[[str], str] | None = None
+    """From a source's name to how the keys of its items begin; None: several sources may bring the same item."""
     collections: tuple[Collection, ...] = ()
     presenters: Mapping[str, Presenter] = field(default_factory=dict)
     full_texts: Mapping[str, FullTextOf] = field(default_factory=dict)
@@ -196,6 +233,14 @@ class Pipeline:
         for source in self.sources:
             if not source.name.startswith(f"{self.name}."):
                 raise Misconfigured(f"{self.name}: source {source.name!r} must be named {self.name}.<something>")
+
+    def source(self, name: str, definition: SourceDefinition) -> Addressed:
+        """Make a source as it was asked for; raise BadInput where it cannot be made."""
+        for kind in self.source_kinds:
+            if kind.name == definition.kind:
+                return kind.build(name, definition, checked_options(kind.options, definition.options))
+        known = ", ".join(kind.name for kind in self.source_kinds) or "none"
+        raise BadInput(f"kind: {self.name} has no sources of the kind {definition.kind!r}; known: {known}")
 
     def show(self, presentation: Presentation | None) -> Shown | None:
         """Make a presentation ready for the shelf: the same card has the same bytes wherever it is made."""

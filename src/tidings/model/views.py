@@ -89,6 +89,10 @@ class SourceView(msgspec.Struct, frozen=True, kw_only=True):
     until: int | None = None
     """When it is asked again, where it is out of credits or was asked to slow down."""
     schedule: str
+    origin: Literal["file", "store"] = "file"
+    """Where it is named; a source of the configuration file is changed there."""
+    address: str | None = None
+    title: str | None = None
     last_success_at: int | None = None
     last_new_at: int | None = None
     next_check_at: int | None = None

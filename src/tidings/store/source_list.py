@@ -5,14 +5,18 @@ A source that has an address is named once and keeps its name: cursor, schedule 
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterable, Mapping
 from hashlib import blake2b
 from typing import Any, NamedTuple
 
 import msgspec
 
+from tidings.model.errors import BadInput, Misconfigured
 from tidings.model.pipeline import Addressed, Pipeline, PlacedSource
+from tidings.model.source_definition import SourceDefinition
 from tidings.store.db.database import Database, Tx
+from tidings.watch.logs import event
 
 
 class NamedSource(NamedTuple):
@@ -47,7 +51,7 @@ class SourceList:
         with self._database.reading() as tx:
             version: str | None = tx.value("source_list_version")
             if self._current is None or version != self._version:
-                self._current = {s.name: PlacedSource(p, s) for p in self._pipelines.values() for s in _named(tx, p)}
+                self._current = {each.source.name: each for p in self._pipelines.values() for each in _placed(tx, p)}
                 self._version = version
         return self._current
 
@@ -56,15 +60,38 @@ class SourceList:
         with self._database.transaction() as tx:
             self._database.lock(tx, "sources")
             for pipeline in self._pipelines.values():
-                sources = _named(tx, pipeline)
+                sources = [each.source for each in _placed(tx, pipeline)]
                 tx.put("declare_schedules", [(source.name, pipeline.name) for source in sources])
                 kept = {(row.name, row.address, row.origin) for row in tx.rows(NamedSource, "source_list")}
-                addressed = [(s.name, s.address, "file") for s in sources if isinstance(s, Addressed)]
+                addressed = [(s.name, s.address, "file") for s in _named(tx, pipeline) if isinstance(s, Addressed)]
                 if missing := [each for each in addressed if each not in kept]:
                     rows = [(name, pipeline.name, address, origin, "{}") for name, address, origin in missing]
                     tx.put("put_sources", rows)
                     tx.run("raise_source_list_version")
         return self.current()
+
+
+def _placed(tx: Tx, pipeline: Pipeline) -> list[PlacedSource]:
+    """Return a pipeline's sources: those of the file, then those of the store."""
+    named = _named(tx, pipeline)
+    addresses = {source.address for source in named if isinstance(source, Addressed)}
+    placed = [PlacedSource(pipeline, source) for source in named]
+    for row in tx.rows(NamedSource, "source_list"):
+        # What the file names too is the file's.
+        if row.pipeline == pipeline.name and row.origin == "store" and row.address not in addresses:
+            try:
+                source = made(pipeline, row.name, msgspec.json.decode(row.options, type=SourceDefinition))
+            except (BadInput, Misconfigured, msgspec.MsgspecError) as error:
+                # A newer release may have written it. It stays, and is asked again when it can be read.
+                event("source cannot be made", level=logging.WARNING, source=row.name, error=str(error))
+            else:
+                placed.append(PlacedSource(pipeline, source, "store"))
+    return placed
+
+
+def made(pipeline: Pipeline, name: str, definition: SourceDefinition) -> Addressed:
+    """Make a source under its whole name."""
+    return pipeline.source(name.removeprefix(f"{pipeline.name}."), definition).called(name)
 
 
 def _named(tx: Tx, pipeline: Pipeline) -> list[Any]:
@@ -83,7 +110,7 @@ def _named(tx: Tx, pipeline: Pipeline) -> list[Any]:
         )
         for source in missing:
             if source.address not in names:
-                names[source.address] = _free_name(source, taken)
+                names[source.address] = free_name(source, taken)
                 taken.add(names[source.address])
     return [s.called(names[s.address]) if isinstance(s, Addressed) else s for s in pipeline.sources]
 
@@ -102,7 +129,8 @@ def _adopted(tx: Tx, pipeline: str, missing: Iterable[Addressed], in_use: set[st
     return found
 
 
-def _free_name(source: Addressed, taken: set[str]) -> str:
+def free_name(source: Addressed, taken: set[str]) -> str:
+    """Return what a new source is called: as it calls itself, with a mark of its address where that is taken."""
     if source.name not in taken:
         return source.name
     mark = blake2b(source.address.encode(), digest_size=8).hexdigest()

@@ -22,6 +22,7 @@ from tidings.store.operator.status import StatusReader
 from tidings.store.pauses import PauseStore
 from tidings.store.processes import ProcessNotes
 from tidings.store.shelf import ShelfStore
+from tidings.store.source_edits import SourceEdits
 from tidings.store.source_list import SourceList
 from tidings.store.sources import ScheduleStore
 from tidings.store.stories import StoryStore
@@ -54,6 +55,7 @@ class Store:
     tokens: TokenStore
     schedules: ScheduleStore
     source_list: SourceList
+    source_edits: SourceEdits
     operations: Operations
     retention: RetentionStore
     rebuilder: Rebuilder
@@ -66,6 +68,11 @@ class Store:
     item_views: ItemReader
     switches: PartSwitches
     stories: StoryStore
+
+    def tidy(self) -> dict[str, int]:
+        """Remove what is kept no longer, and the items of forgotten sources; return counts by what it was."""
+        forgotten = self.source_edits.forget()
+        return self.retention.tidy() | ({"forgotten items": forgotten} if forgotten else {})
 
     def now_ms(self) -> int:
         """Ask the database for its clock."""
@@ -130,6 +137,7 @@ def open_store(
         TokenStore(database),
         schedules,
         source_list,
+        SourceEdits(database, pipelines, source_list),
         operations,
         retention,
         Rebuilder(database, pipelines),

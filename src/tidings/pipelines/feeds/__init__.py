@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from dataclasses import replace
 from hashlib import blake2b
 from typing import Annotated, Any
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, field_validator, model_validator
 
 from tidings.model.durations import duration_seconds
-from tidings.model.pipeline import Pipeline
+from tidings.model.errors import BadInput, Misconfigured
+from tidings.model.pipeline import Addressed, NoOptions, Pipeline, SourceKind
 from tidings.model.publication import Retention
+from tidings.model.source_definition import SourceDefinition
 from tidings.model.urls import canonical_url, checked_address, public_host
 from tidings.pipelines.feeds.body import KIND, PIPELINE
 from tidings.pipelines.feeds.cards import ENTRIES, EXAMPLE, full_text, present
@@ -31,12 +34,27 @@ class FeedSetting(BaseModel):
 
     url: str
     """The feed's address, or a site's that announces one."""
+    kind: str = "feed"
+    """What stands at the address; `feed` reads RSS, Atom and JSON Feed."""
     name: Annotated[str, Field(min_length=1, max_length=100)] | None = None
     """Its title; by default what it calls itself."""
     full_text: bool = True
     """Whether to read the page behind each entry."""
     interval: Seconds | None = None
     """A fixed time between two looks; by default the feed's own rhythm decides."""
+    options: dict[str, Any] = {}
+    """What its kind wants to know besides."""
+
+    def definition(self) -> SourceDefinition:
+        """Return it in the form that the sources of the store have too."""
+        return SourceDefinition(
+            address=self.url,
+            kind=self.kind,
+            title=self.name,
+            full_text=self.full_text,
+            interval=self.interval,
+            options=self.options,
+        )
 
     @field_validator("url")
     @classmethod
@@ -55,7 +73,7 @@ class Settings(BaseModel):
     model_config = ConfigDict(extra="forbid", use_attribute_docstrings=True)
 
     feeds: Annotated[list[Annotated[FeedSetting, BeforeValidator(_addressed)]], Field(max_length=FEEDS_MAX)] = []
-    """The feeds: addresses, or {url, name, full_text, interval}."""
+    """The feeds: addresses, or {url, kind, name, full_text, interval, options}."""
     interval: Seconds = 3600.0
     """The time between two looks while a feed's rhythm is unknown."""
     min_interval: Seconds = 900.0
@@ -82,14 +100,21 @@ class Settings(BaseModel):
 
 
 def build(settings: Settings) -> Pipeline:
-    """Declare the pipeline: one source per feed."""
+    """Declare the pipeline: one source per feed of the file, and whatever is added at run time."""
+    declared = _declared(settings)
     names = source_names(settings.feeds)
+    sources = (_source(declared, name, feed) for name, feed in zip(names, settings.feeds, strict=True))
+    return replace(declared, sources=tuple(sources))
+
+
+def _declared(settings: Settings) -> Pipeline:
     return Pipeline(
         name=PIPELINE,
         title="Feeds",
         about="Whatever your feeds bring: RSS, Atom or JSON, read in full and summarized.",
         workflows={KIND: entry_workflow()},
-        sources=tuple(_source(name, feed, settings) for name, feed in zip(names, settings.feeds, strict=True)),
+        source_kinds=source_kinds(settings),
+        source_keys=lambda name: f"{name.removeprefix(f'{PIPELINE}.')}/",
         collections=(ENTRIES,),
         presenters={KIND: present},
         full_texts={KIND: full_text},
@@ -101,9 +126,22 @@ def build(settings: Settings) -> Pipeline:
     )
 
 
-def _source(name: str, feed: FeedSetting, settings: Settings) -> FeedSource:
-    bounds = Bounds(settings.interval, settings.min_interval, settings.max_interval, feed.interval)
-    return FeedSource(feed=name, url=feed.url, title=feed.name, full_text=feed.full_text, bounds=bounds)
+def _source(declared: Pipeline, name: str, feed: FeedSetting) -> Addressed:
+    try:
+        return declared.source(name, feed.definition())
+    except BadInput as error:
+        raise Misconfigured(f"pipelines.{PIPELINE}.feeds: {public_host(feed.url)}: {error}") from None
+
+
+def source_kinds(settings: Settings) -> tuple[SourceKind, ...]:
+    """Return what can be watched, in the file and at run time alike."""
+
+    def feed(name: str, definition: SourceDefinition, _options: NoOptions) -> FeedSource:
+        bounds = Bounds(settings.interval, settings.min_interval, settings.max_interval, definition.interval)
+        name = name or _plain(definition.title or "") or _plain(public_host(definition.address)) or "feed"
+        return FeedSource(name, definition, bounds)
+
+    return (SourceKind("feed", "RSS, Atom or JSON feed, or a site that announces one", feed),)
 
 
 def source_names(feeds: list[FeedSetting]) -> list[str]:

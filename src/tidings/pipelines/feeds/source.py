@@ -12,6 +12,7 @@ from tidings.discover.feed import FeedGone, ParsedFeed, known_addresses, poll_fe
 from tidings.model.contracts import Kit
 from tidings.model.item import Finding, Rejected
 from tidings.model.pipeline import Page, Run, Schedule
+from tidings.model.source_definition import SourceDefinition
 from tidings.model.urls import canonical_url, public_host
 from tidings.pipelines.feeds.body import PIPELINE, entry_finding
 from tidings.pipelines.feeds.rhythm import Bounds, Rhythm, next_look_seconds, rhythm_of
@@ -32,9 +33,7 @@ class FeedSource:
     """The source `feeds.<feed>`."""
 
     feed: str
-    url: str
-    title: str | None = None
-    full_text: bool = True
+    definition: SourceDefinition
     bounds: Bounds = Bounds()
 
     @property
@@ -45,7 +44,7 @@ class FeedSource:
     @property
     def address(self) -> str:
         """What it is told apart by."""
-        return canonical_url(self.url)
+        return canonical_url(self.definition.address)
 
     def called(self, name: str) -> FeedSource:
         """Return it under the name that the store gave it."""
@@ -64,7 +63,9 @@ class FeedSource:
         """Yield the feed's entries as one page, or an empty one if it is as in the last completed run."""
         mark = _read_mark(run.mark)
         try:
-            poll = await poll_feed(kit, self.url, cursor=run.cursor, digest=mark.digest, setting=f"{PIPELINE}.feeds")
+            poll = await poll_feed(
+                kit, self.definition.address, cursor=run.cursor, digest=mark.digest, setting=f"{PIPELINE}.feeds"
+            )
         except FeedGone as gone:
             # The run fails visibly, and its page keeps what it learned: later runs fail without asking.
             yield Page((), cursor=msgspec.to_builtins(gone.place))
@@ -90,12 +91,12 @@ class FeedSource:
     def _findings(self, feed: ParsedFeed, now_ms: int) -> tuple[tuple[Finding, ...], tuple[Rejected, ...]]:
         findings: list[Finding] = []
         rejected: list[Rejected] = []
-        title = self.title or feed.title or public_host(feed.home or feed.url)
+        title = self.definition.title or feed.title or public_host(feed.home or feed.url)
         for line, entry in enumerate(feed.entries, start=1):
             if not entry.title and not entry.summary_text and not entry.content_html:
                 rejected.append(Rejected(line, f"entry {entry.id[:100]} has no words"))
                 continue
-            findings.append(entry_finding(self.feed, title, entry, full_text=self.full_text, now_ms=now_ms))
+            findings.append(entry_finding(self.feed, title, entry, full_text=self.definition.full_text, now_ms=now_ms))
         return tuple(findings), tuple(rejected)
 
 

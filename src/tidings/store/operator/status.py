@@ -8,8 +8,9 @@ from collections.abc import Callable, Mapping
 from itertools import takewhile
 from typing import Any
 
-from tidings.model.pipeline import Pipeline, Source
+from tidings.model.pipeline import Defined, Pipeline, PlacedSource
 from tidings.model.publication import DELIVERY, delivery_keys
+from tidings.model.urls import shown_url
 from tidings.model.views import (
     AlertView,
     ChannelView,
@@ -197,23 +198,24 @@ class StatusReader:
         paused = self._pauses.reasons()
         now = read_clock(self._database)
         return [
-            self._source(placed.source, placed.pipeline.name, stored.get(name), paused, now)
-            for name, placed in self._source_list.current().items()
+            self._source(placed, stored.get(name), paused, now) for name, placed in self._source_list.current().items()
         ]
 
-    def _source(
-        self, source: Source, pipeline: str, row: ScheduleRow | None, paused: Mapping[str, str], now: int
-    ) -> SourceView:
+    def _source(self, placed: PlacedSource, row: ScheduleRow | None, paused: Mapping[str, str], now: int) -> SourceView:
+        source, pipeline = placed.source, placed.pipeline.name
         name, schedule = source.name, source.schedule
         runs = self._schedules.runs(name, 10)
         if row is None:
-            return SourceView(name=name, pipeline=pipeline, health="waiting", schedule=describe(schedule))
+            return SourceView(
+                name=name, pipeline=pipeline, health="waiting", schedule=describe(schedule), **_told(placed)
+            )
         return SourceView(
             name=name,
             pipeline=pipeline,
             health=(health := health_of(name, pipeline, source, row, runs, paused, now)),
             until=row.next_at if health in ("out of credits", "slow") else None,
             schedule=describe(schedule),
+            **_told(placed),
             last_success_at=row.last_success_at,
             last_new_at=row.last_new_at,
             next_check_at=row.next_at,
@@ -263,3 +265,11 @@ class StatusReader:
             else:
                 points = tx.rows(Point, "samples", series=series, since=since_ms)
         return [Point(point.at, float(point.value)) for point in points]
+
+
+def _told(placed: PlacedSource) -> dict[str, Any]:
+    """Return what was said of a source, and where."""
+    definition = placed.source.definition if isinstance(placed.source, Defined) else None
+    address = definition.address if definition else getattr(placed.source, "address", None)
+    title = definition.title if definition else None
+    return {"origin": placed.origin, "address": shown_url(address) if address else None, "title": title}

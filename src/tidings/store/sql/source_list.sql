@@ -21,3 +21,36 @@ ON CONFLICT (name) DO UPDATE SET address = excluded.address, origin = excluded.o
 -- name: cursors_of
 -- Where the sources of a pipeline stand; their names begin with its name and a dot.
 SELECT source, cursor FROM cursors WHERE source >= :pipeline || '.' AND source < :pipeline || '/' AND cursor IS NOT NULL;
+
+-- name: change_source
+-- What was asked of a source, and where it comes from, for a name that there is.
+UPDATE sources SET address = :address, origin = :origin, options = :options, changed_at = tidings_now() WHERE name = :name;
+
+-- name: leave_source
+-- The name stays the address's own: whoever adds it again finds its items.
+UPDATE sources SET origin = :origin, changed_at = tidings_now() WHERE name = :name;
+
+-- name: drop_schedule
+DELETE FROM schedules WHERE source = :source;
+
+-- name: drop_cursor
+DELETE FROM cursors WHERE source = :source;
+
+-- name: drop_source
+-- Unless it was added again meanwhile.
+DELETE FROM sources WHERE name = :name AND origin = 'forgotten';
+
+-- name: forgotten_sources
+-- Those whose items are to be removed, and for how long that has been so.
+SELECT name, pipeline, tidings_now() - changed_at AS since_ms FROM sources WHERE origin = 'forgotten' ORDER BY name;
+
+-- name: items_of_source
+-- Those of some keys that nobody works on.
+SELECT /* leaving */ FROM items
+WHERE items.pipeline = :pipeline AND items.kind = :kind AND items.key >= :first AND items.key < :beyond
+    AND items.lease_until IS NULL AND /* no_open_delivery */
+ORDER BY items.id LIMIT :limit;
+
+-- name: count_items_of_source
+SELECT count(*) AS n FROM items
+WHERE items.pipeline = :pipeline AND items.kind = :kind AND items.key >= :first AND items.key < :beyond;

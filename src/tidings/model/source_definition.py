@@ -1,0 +1,81 @@
+"""What a person says of a source: its kind, its address, and how it is to be watched. The same for file and store."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Annotated, Any
+
+import msgspec
+from msgspec import Meta
+
+from tidings.model.durations import duration_seconds
+from tidings.model.errors import BadInput
+from tidings.model.urls import checked_address
+
+INTERVAL_SECONDS_MIN = 60.0
+
+Line = Annotated[str, Meta(min_length=1, max_length=100)]
+
+
+class SourceDefinition(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
+    """One source as it was asked for."""
+
+    address: Annotated[str, Meta(max_length=2_000)]
+    """Of a feed, of a site that announces one, or of whatever its kind reads."""
+    kind: str = "feed"
+    title: Line | None = None
+    """By default what the source calls itself."""
+    full_text: bool = True
+    """Whether to read the page behind each entry."""
+    interval: float | None = None
+    """Seconds between two looks; by default the source's own rhythm decides."""
+    options: dict[str, Any] = {}
+    """What its kind wants to know besides, checked by the kind's own Struct."""
+
+
+def checked_definition(raw: Mapping[str, Any]) -> SourceDefinition:
+    """Read what a person or a program says of a source; raise BadInput naming the field that is wrong."""
+    values = dict(raw)
+    if unknown := sorted(set(values) - set(SourceDefinition.__struct_fields__)):
+        fields = ", ".join(SourceDefinition.__struct_fields__)
+        raise BadInput(f"{unknown[0]}: a source has no such field; there are {fields}")
+    if values.get("interval") is not None:
+        values["interval"] = _interval(values["interval"])
+    if isinstance(values.get("address"), str):
+        values["address"] = values["address"].strip()
+        try:
+            checked_address(values["address"])
+        except ValueError as error:
+            raise BadInput(f"address: {error}") from None
+    try:
+        return msgspec.convert(values, SourceDefinition)
+    except msgspec.ValidationError as error:
+        raise BadInput(_told(error)) from None
+
+
+def checked_options(options: type[msgspec.Struct], given: Mapping[str, Any]) -> Any:
+    """Read what a kind wants to know besides; raise BadInput naming the option that is wrong."""
+    if unknown := sorted(set(given) - set(options.__struct_fields__)):
+        known = ", ".join(options.__struct_fields__) or "none"
+        raise BadInput(f"options.{unknown[0]}: this kind of source has no such option; its options: {known}")
+    try:
+        return msgspec.convert(dict(given), options)
+    except msgspec.ValidationError as error:
+        raise BadInput(f"options: {_told(error)}") from None
+
+
+def _interval(value: object) -> float:
+    try:
+        seconds = duration_seconds(value)
+    except ValueError as error:
+        raise BadInput(f"interval: {error}") from None
+    if seconds < INTERVAL_SECONDS_MIN:
+        raise BadInput(f"interval: {seconds:g} s is too often; {INTERVAL_SECONDS_MIN:g} s is the least")
+    return seconds
+
+
+def _told(error: msgspec.ValidationError) -> str:
+    """Say what is wrong with the field first, as in `title: Expected str, got int`."""
+    what, _, where = str(error).partition(" - at ")
+    field = where.strip("`").removeprefix("$").lstrip(".")
+    return f"{field}: {what}" if field else what
