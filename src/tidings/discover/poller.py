@@ -37,7 +37,7 @@ TROUBLE_SECONDS = 600.0
 
 
 Listening = dict[tuple[str, str], tuple[Source, asyncio.Task[None]]]
-"""What listens to whom, by the source's name and what is listened for."""
+"""The tasks that listen to sources, by the source's name and what is listened for."""
 
 
 def _unwatched(_page: Page) -> None:
@@ -101,7 +101,7 @@ class Poller:
         await asyncio.gather(*tasks, return_exceptions=True)
 
     def _listen_to(self, listening: Listening) -> None:
-        """Listen to the sources as they are now: to new ones, to changed ones anew, and no longer to removed ones."""
+        """Listen to the sources as they are now: to new ones, to changed ones once more, and no longer to removed ones."""
         wanted: dict[tuple[str, str], Coroutine[Any, Any, None]] = {}
         for place, (source, task) in list(listening.items()):
             placed = self._sources.get(place[0])

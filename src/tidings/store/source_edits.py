@@ -94,7 +94,7 @@ class SourceEdits:
             tx.run("leave_source", name=name, origin="forgotten" if items == "forget" else "removed")
             if items == "forget":
                 tx.run("drop_cursor", source=name)
-            # Whoever asks it now loses the turn with the row: nothing is written by it any more.
+            # A poller that asks it now loses the turn with the row: nothing is written by it any more.
             tx.run("drop_schedule", source=name)
             tx.run("resume", part=f"source:{name}")
             tx.run("raise_source_list_version")
@@ -118,7 +118,7 @@ class SourceEdits:
                 with self._database.transaction() as tx:
                     leaving = tx.rows(Leaving, "items_of_source", **keys, limit=BATCH)
                     count += len(burials.bury(tx, self._pipelines, leaving, reason=REMOVED, forget_days=0))
-                    # No tombstone stays: who adds the source again wants its items.
+                    # No tombstone stays: a person who adds the source again wants its items.
                     forget_tombstones(tx)
                 if len(leaving) < BATCH:
                     break

@@ -27,7 +27,7 @@ SELECT source, cursor FROM cursors WHERE source >= :pipeline || '.' AND source <
 UPDATE sources SET address = :address, origin = :origin, options = :options, changed_at = tidings_now() WHERE name = :name;
 
 -- name: leave_source
--- The name stays the address's own: whoever adds it again finds its items.
+-- The name stays the address's own: added again, it finds its items.
 UPDATE sources SET origin = :origin, changed_at = tidings_now() WHERE name = :name;
 
 -- name: drop_schedule
