@@ -101,7 +101,7 @@ class Poller:
         await asyncio.gather(*tasks, return_exceptions=True)
 
     def _listen_to(self, listening: Listening) -> None:
-        """Listen to the sources as they are now: begin with new ones, again with changed ones, end with removed ones."""
+        """Listen to the sources as they are now: new ones, changed ones once more, removed ones no longer."""
         wanted: dict[tuple[str, str], Coroutine[Any, Any, None]] = {}
         for place, (source, task) in list(listening.items()):
             placed = self._sources.get(place[0])
