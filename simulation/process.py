@@ -18,9 +18,9 @@ from simulation.pipelines import CHANNEL
 from simulation.world import Room, World
 from tidings.discover.poller import Poller
 from tidings.model.contracts import Kit
-from tidings.model.item import Appended, Finding, Lease
+from tidings.model.item import Appended, Finding, Lease, ref
 from tidings.model.pipeline import Pipeline
-from tidings.model.publication import Notice, Route
+from tidings.model.publication import DELIVERY, Notice, Route
 from tidings.model.settlement import Merged, Settled, Swept
 from tidings.model.workflow import PURE, Work
 from tidings.process.loops import Loop, run_loops
@@ -29,6 +29,7 @@ from tidings.process.sweeper import Sweeper
 from tidings.process.waker import Waker
 from tidings.process.worker import Lane, Worker
 from tidings.publish.deliveries import deliveries_for, with_deliveries
+from tidings.publish.digests import MEMBERS_MAX, Gathered
 from tidings.publish.sending import Channel, Sender
 from tidings.store.ledger import StoreLedger
 from tidings.store.store import open_store
@@ -122,9 +123,20 @@ class Process:
             return (await self.executor.read(self.store.limiters.usage, rate)).closed_for_ms
 
         channel = Channel(CHANNEL, Room(self._ground.world, self.refuse_dead), limit=30, hold_seconds=80)
+        items = self.store.items
+
+        async def open_digest(pipeline: str, prefix: str) -> str | None:
+            return await self.executor.read(items.open_digest, pipeline, prefix)
+
+        async def gathered(work: Work) -> list[Gathered]:
+            digest = ref(DELIVERY, work.key)
+            rows = await self.executor.read(items.gathered_deliveries, work.pipeline, digest, MEMBERS_MAX)
+            return [Gathered(row.key, bytes(row.body)) for row in rows]
+
         return Sender(
-            {CHANNEL: channel}, ledger.enter, ledger.leave, pause, is_paused, ahead, closed_for_ms, monotonic=monotonic
-        )
+            {CHANNEL: channel}, ledger.enter, ledger.leave, pause, is_paused, ahead, closed_for_ms,
+            open_digest, gathered, monotonic=monotonic,
+        )  # fmt: skip
 
     def _deliver(self, work: Work, notices: tuple[Notice, ...]) -> tuple[Finding, ...]:
         return deliveries_for(work.pipeline, work, notices, [Route(work.pipeline, CHANNEL)])

@@ -18,6 +18,8 @@ from tidings.follow.search.index import SearchIndex
 from tidings.mirroring import opened_mirror
 from tidings.model.clock import Clock
 from tidings.model.contracts import Executor, Kit
+from tidings.model.item import ref
+from tidings.model.publication import DELIVERY
 from tidings.model.workflow import Work
 from tidings.net.cache import LedgerCache
 from tidings.net.client import Web
@@ -29,6 +31,7 @@ from tidings.process.sweeper import Sweeper
 from tidings.process.waker import Waker
 from tidings.process.worker import Worker
 from tidings.publish.deliveries import delivering
+from tidings.publish.digests import MEMBERS_MAX, Gathered
 from tidings.publish.sending import Channel, Sender
 from tidings.store.db.database import Database, connect
 from tidings.store.db.executor import StoreExecutor
@@ -94,6 +97,8 @@ class App:
             self._is_channel_paused,
             older=self._older_deliveries,
             closed_for_ms=self._closed_for_ms,
+            open_digest=self._open_digest,
+            gathered=self._gathered_deliveries,
             count=lambda channel, outcome: self.metrics.deliveries.labels(channel, outcome).inc(),
         )
         self.pipelines = pipelines_of(wiring, sender)
@@ -264,6 +269,14 @@ class App:
 
     async def _older_deliveries(self, work: Work) -> int:
         return await self.executor.read(self.store.items.deliveries_before, work.body.channel, work.item_id)
+
+    async def _open_digest(self, pipeline: str, prefix: str) -> str | None:
+        return await self.executor.read(self.store.items.open_digest, pipeline, prefix)
+
+    async def _gathered_deliveries(self, work: Work) -> list[Gathered]:
+        digest = ref(DELIVERY, work.key)
+        rows = await self.executor.read(self.store.items.gathered_deliveries, work.pipeline, digest, MEMBERS_MAX)
+        return [Gathered(row.key, bytes(row.body)) for row in rows]
 
     async def _closed_for_ms(self, rate: str) -> int:
         return (await self.executor.read(self.store.limiters.usage, rate)).closed_for_ms

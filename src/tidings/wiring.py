@@ -18,7 +18,7 @@ from tidings.mirroring import MirrorSpec, mirror_specs
 from tidings.model.clock import SystemClock
 from tidings.model.errors import BadInput, Misconfigured
 from tidings.model.pipeline import Pipeline
-from tidings.model.publication import Route
+from tidings.model.publication import Calm, Route
 from tidings.model.query import parse, point_at
 from tidings.model.query_tree import InThread, parts_of
 from tidings.model.vocabulary import Vocabulary, no_field, vocabulary_of
@@ -123,7 +123,10 @@ def wiring_from(settings: Settings, **changes: Any) -> Wiring:
         pipelines.append(modules[name].build(chosen))
         endpoints += called
         hide_secrets(chosen)
-    routes = [Route(r.pipeline, r.channel, r.query, r.queue_days) for r in settings.routes]
+    routes = [
+        Route(r.pipeline, r.channel, r.query, r.queue_days, Calm(r.digest, r.quiet, r.max_per_hour))
+        for r in settings.routes
+    ]
     values: dict[str, Any] = {
         "database_url": settings.database_url,
         "durability": settings.durability,

@@ -12,7 +12,7 @@ from typing import Any
 
 from tests.support.engine import Engine, discord_channel
 
-from tidings.model.publication import Route
+from tidings.model.publication import Calm, Route
 from tidings.model.views import RunView
 from tidings.pipelines.eu_funding import Settings, build
 from tidings.publish.sending import Policy
@@ -24,6 +24,7 @@ HARVEST = datetime(2026, 8, 22, 12, tzinfo=UTC)
 """When the recorded pages were read."""
 OPEN, CLOSED = "31094502", "31094503"
 PIPELINE = "eu_funding"
+NO_CALM = Calm()
 WORDS = (
     "Boats that pass a seal colony at dawn without waking anybody are wanted in every harbour of the union, and soon. "
 )
@@ -85,6 +86,7 @@ async def a_world(
     query: str = "",
     policy: Policy = "at-least-once",
     settings: dict[str, Any] | None = None,
+    calm: Calm = NO_CALM,
     **wiring: Any,
 ) -> AsyncIterator[World]:
     """Open a world at a time."""
@@ -92,7 +94,7 @@ async def a_world(
     async with StandIn(portal.app) as portal_server, StandIn(world.discord.app) as discord_server:
         webhook = world.discord.webhook_url(discord_server.url)
         async with an_engine(
-            database_url, portal_server.url, webhook, query=query, policy=policy, settings=settings, **wiring
+            database_url, portal_server.url, webhook, query=query, policy=policy, settings=settings, calm=calm, **wiring
         ) as engine:
             world.engine = engine
             engine.advance_clock(seconds=at.timestamp() - time.time())
@@ -107,6 +109,7 @@ def an_engine(
     query: str = "",
     policy: Policy = "at-least-once",
     settings: dict[str, Any] | None = None,
+    calm: Calm = NO_CALM,
     **wiring: Any,
 ) -> Engine:
     """Return the engine of the funding pipeline, pointed at stand-ins."""
@@ -119,7 +122,7 @@ def an_engine(
         endpoints=[portal_url],
         loopback=[("127.0.0.1", port)],
         channels=[discord_channel("eu", webhook, policy)],
-        routes=[Route(PIPELINE, "eu", query)],
+        routes=[Route(PIPELINE, "eu", query, calm=calm)],
         **wiring,
     )
 

@@ -27,7 +27,7 @@ from tests.support.engine import Engine, engine_of
 from tests.support.example import Thing
 from tests.support.own_sql import own_sql
 
-from tidings.publish.deliveries import Delivery
+from tidings.publish.delivery import Delivery
 from tidings.sample.discord import DiscordStandIn
 from tidings.sample.discord_rates import DiscordRates
 from tidings.sample.serving import StandIn

@@ -13,7 +13,7 @@ import pytest
 from pydantic import BaseModel
 from tests.support.environment import ROOT
 
-from tidings.config import notifier_modules, pipeline_modules, tables
+from tidings.config import notifier_modules, pipeline_modules, routes, tables
 from tidings.model import backoff, pipeline, publication, workflow
 from tidings.publish.notifiers import ChannelSettings
 
@@ -32,7 +32,7 @@ HOLDERS: dict[type, set[str]] = {
     tables.PipelineLane: {"lane"},
     tables.Ai: {"ai"},
     ChannelSettings: {"settings"},
-    tables.RouteSettings: {"route", "r"},
+    routes.RouteSettings: {"route", "r"},
     tables.Server: {"server", "parts"},
     tables.MirrorSettings: {"mirror"},
     tables.Alerts: {"alerts"},

@@ -52,6 +52,8 @@ def _show_life(view: ItemView) -> None:
             say("; ".join(parts))
     for delivery in view.deliveries:
         sent = f"sent {moment(delivery.sent_at)}, message {delivery.message_id}" if delivery.sent_at else delivery.state
+        if delivery.waits_for and not delivery.sent_at:
+            sent += f", waits for {delivery.waits_for}"
         say(f"delivery to {delivery.channel}: {sent}")
     for parent in view.parents:
         say(f"belongs to {parent}")

@@ -13,6 +13,7 @@ from tidings.config.loading import (
     variable,
 )
 from tidings.config.plugins import notifier_modules, pipeline_modules
+from tidings.config.routes import RouteSettings
 from tidings.config.tables import (
     Ai,
     AiLane,
@@ -23,7 +24,6 @@ from tidings.config.tables import (
     MirrorSettings,
     NotifyLane,
     PureLane,
-    RouteSettings,
     Seconds,
     Server,
     Settings,

@@ -8,6 +8,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, PrivateAttr, SecretStr
 
+from tidings.config.routes import RouteSettings
 from tidings.model.durations import duration_seconds
 
 Seconds = Annotated[float, BeforeValidator(duration_seconds)]
@@ -130,19 +131,6 @@ class Ai(SettingsTable):
     """Questions a minute."""
     falls_back: bool = True
     """The local default answers, marked as such, where the endpoint gives no usable answer."""
-
-
-class RouteSettings(SettingsTable):
-    """Which notices go where."""
-
-    pipeline: str
-    """The pipeline whose notices are meant."""
-    channel: str
-    """The channel they go to."""
-    query: str = ""
-    """Only those that match, such as `programme:HORIZON status:open`; empty means all."""
-    queue_days: float = Field(default=7, gt=0, le=365)
-    """How long a notice may wait to be sent, behind a paused channel for one; later it is no news and expires."""
 
 
 class Server(SettingsTable):

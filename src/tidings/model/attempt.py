@@ -83,6 +83,8 @@ def perform(attempt: Attempt, transition: Transition) -> Outcome:
 def take(attempt: Attempt, transition: Transition, outcome: Advance, seconds: float) -> None:
     """Note what a step brought. Publish first: if the card cannot be made, the step fails and leaves nothing."""
     work = attempt.work
+    if outcome.way is not None:
+        transition = attempt.workflow.chosen_from(attempt.state, outcome.way)
     if transition.publishes:
         _publish(attempt, outcome)
     if outcome.presentation is not msgspec.UNSET:

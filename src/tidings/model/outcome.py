@@ -18,7 +18,8 @@ class Advance(msgspec.Struct, frozen=True):
     `body` replaces the item's working body (None keeps it). `links`, where given, replaces every link this item stated
     before. `children` are born, or changed, in the settling transaction. `due_at` wakes an item in a state that has
     only scheduled ways out. `presentation`, where given, replaces what readers see while the accepted body stays; None
-    withdraws it. Presenters must make the same of the accepted body, so that shelf and index can be rebuilt.
+    withdraws it. Presenters must make the same of the accepted body, so that shelf and index can be rebuilt. `way`
+    names a chosen transition out of the same state: what the processor found out leads there instead.
     """
 
     body: Any = None
@@ -29,6 +30,7 @@ class Advance(msgspec.Struct, frozen=True):
     """One line for the journal."""
     provenance: Provenance | None = None
     presentation: Presentation | msgspec.UnsetType | None = msgspec.UNSET
+    way: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from hashlib import blake2b
 from typing import Any, Literal
 
 import msgspec
@@ -200,6 +201,18 @@ class NoticeField(msgspec.Struct, frozen=True):
     """The value tells only a day: no hour of the moment means anything."""
 
 
+class NoticeEntry(msgspec.Struct, frozen=True, kw_only=True):
+    """One of the notices that a digest tells of, in a line."""
+
+    title: str
+    url: str | None = None
+    text: str = ""
+    """What matters most of it: what changed, or its date."""
+    time: str | None = None
+    """The moment that the text tells, as RFC 3339."""
+    group: str = ""
+
+
 class Notice(msgspec.Struct, frozen=True, kw_only=True):
     """A message to people, before any channel's form and limits."""
 
@@ -218,6 +231,21 @@ class Notice(msgspec.Struct, frozen=True, kw_only=True):
     """What routes are asked about; `type`, `by` and `score` as searches are."""
     language: str | None = None
     """Its two-letter code, by which routes stem words; English unless told."""
+    entries: tuple[NoticeEntry, ...] = ()
+    """What a digest tells of, group by group; the text holds the same for channels that cannot link words."""
+    closing: str = ""
+    """What a digest says of notices that it leaves out."""
+
+
+class Calm(msgspec.Struct, frozen=True):
+    """How a route keeps from disturbing: a notice carries it from its birth on."""
+
+    digest: str = ""
+    """When the notices go out, all in one message; empty: each for itself."""
+    quiet: str = ""
+    """When nothing is sent."""
+    max_per_hour: int = 0
+    """The most messages in an hour; what is more goes into a digest. 0: no such limit."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -229,6 +257,12 @@ class Route:
     query: str = ""
     queue_days: float = QUEUE_DAYS
     """How long a notice may wait to be sent; after that it is no news."""
+    calm: Calm = Calm()
+
+    @property
+    def name(self) -> str:
+        """What tells the route's digests and its rate from those of others."""
+        return blake2b(f"{self.pipeline}/{self.channel}/{self.query}".encode(), digest_size=5).hexdigest()
 
 
 @dataclass(frozen=True, slots=True)

@@ -257,6 +257,8 @@ class DeliveryView(msgspec.Struct, frozen=True, kw_only=True):
     message_id: str | None = None
     answer: str | None = None
     last_error: str | None = None
+    waits_for: str = ""
+    """What it rests for, such as a digest or the end of the quiet hours."""
     created_at: int = 0
 
 

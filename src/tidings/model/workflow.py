@@ -22,9 +22,10 @@ LANE_PHASES = {"ai": "summarize", "notify": "announce"}
 ANY = "*"
 """As a transition's source: every state but its own target."""
 
-Trigger = Literal["automatic", "manual", "scheduled"]
+Trigger = Literal["automatic", "manual", "scheduled", "chosen"]
 """automatic: as soon as the item is due. manual: only by a person, or by the engine where a retry policy names it.
-scheduled: by a person, or by the engine at the time the item asked to be woken (`Advance.due_at`)."""
+scheduled: by a person, or by the engine at the time the item asked to be woken (`Advance.due_at`).
+chosen: only by a processor of another way out of the same state, which names it (`Advance.way`)."""
 
 
 class Work(msgspec.Struct):
@@ -173,7 +174,14 @@ class Workflow:
 
     def by_hand_from(self, state: str) -> tuple[Transition, ...]:
         """Return what a person may perform in a state."""
-        return tuple(t for t in self.transitions if t.trigger != "automatic" and leaves(t, state))
+        return tuple(t for t in self.transitions if t.trigger not in ("automatic", "chosen") and leaves(t, state))
+
+    def chosen_from(self, state: str, name: str) -> Transition:
+        """Return the way out of a state that a processor named."""
+        transition = self.named(name)
+        if transition.trigger != "chosen" or not leaves(transition, state):
+            raise Misconfigured(f"the workflow of {self.kind} declares no way {name!r} to choose in state {state!r}")
+        return transition
 
     def named(self, name: str) -> Transition:
         """Return the transition called `name`."""
@@ -277,12 +285,14 @@ def _check_names(workflow: Workflow) -> None:
 def _check_retries(workflow: Workflow) -> None:
     declared = {t.name: t for t in workflow.transitions}
     for transition in workflow.transitions:
+        if transition.trigger == "chosen" and (transition.processor or transition.criterion):
+            raise Misconfigured(f"{workflow.kind}: {transition.name} is chosen by a processor, so it has none itself")
         if transition.trigger != "automatic" and not transition.is_pure:
             raise Misconfigured(f"{workflow.kind}: {transition.name} may be performed by hand, so it must be pure")
         for ending in (transition.retry.exhausted, transition.retry.refused):
             if ending in (None, "dead_letter", "park"):
                 continue
-            if ending not in declared or declared[ending].trigger == "automatic":
+            if ending not in declared or declared[ending].trigger in ("automatic", "chosen"):
                 raise Misconfigured(
                     f"{workflow.kind}: {transition.name} ends in {ending!r}, which is no manual transition"
                 )
@@ -354,7 +364,8 @@ def _ends(workflow: Workflow, form: str) -> list[str]:
 def _label(transition: Transition) -> str:
     parts = [name_of(part) for part in (transition.processor, transition.criterion) if part is not None]
     label = f"{transition.name} ({' + '.join(parts)})" if parts else transition.name
-    return label if transition.trigger == "automatic" else f"{label} [manual]"
+    mark = {"automatic": "", "chosen": " [chosen]"}.get(transition.trigger, " [manual]")
+    return label + mark
 
 
 def _text_line(transition: Transition, state: str) -> str:

@@ -9,18 +9,17 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
-from hashlib import blake2b
 from typing import Any, Protocol, runtime_checkable
 
 import msgspec
 
 from tidings.model.backoff import RetryPolicy
-from tidings.model.clock import DAY_MS, read_time, rfc3339
+from tidings.model.clock import read_time, rfc3339
 from tidings.model.item import Finding, fingerprint, ref
+from tidings.model.outcome import Advance
 from tidings.model.pipeline import Deliver, Pipeline, Renew
 from tidings.model.publication import (
     DELIVERY,
-    QUEUE_DAYS,
     Collection,
     Document,
     Filter,
@@ -33,25 +32,13 @@ from tidings.model.query import Query, parse
 from tidings.model.query_match import matches
 from tidings.model.vocabulary import PLAIN, Vocabulary, vocabulary_of
 from tidings.model.workflow import Processor, Transition, Work, Workflow
+from tidings.publish.delivery import Delivery, short_id
+from tidings.publish.digests import Accountant
 
 DELIVERIES_DAYS = 90
+SEALED = "sealed"
+"""The state of a digest whose members are fixed."""
 RETRY = RetryPolicy(attempts=5, base_seconds=20, cap_seconds=900)
-
-
-class Delivery(msgspec.Struct, frozen=True, kw_only=True):
-    """The body: what is to be sent where, and the proof once it was."""
-
-    id: str
-    """Short; stands in the message's footer, so that a repeat can be recognized."""
-    channel: str
-    parent: str
-    notice: Notice
-    queued_at: int = 0
-    queue_days: float = QUEUE_DAYS
-    """How long it may wait."""
-    message_id: str | None = None
-    sent_at: int | None = None
-    answer: str | None = None
 
 
 class DeliveryCard(msgspec.Struct, frozen=True, kw_only=True):
@@ -68,12 +55,18 @@ class DeliveryCard(msgspec.Struct, frozen=True, kw_only=True):
     answer: str | None
 
 
-def delivery_workflow(send: Processor, retry: RetryPolicy = RETRY) -> Workflow:
-    """Declare the life of a delivery."""
+def delivery_workflow(
+    send: Processor, retry: RetryPolicy = RETRY, account: Processor = lambda _: Advance()
+) -> Workflow:
+    """Declare the life of a delivery.
+
+    A notice is sent at once, or rests until the quiet hours end, or is gathered into a digest: a delivery of its own,
+    which is sealed, so that nobody joins it any more, and then sent.
+    """
     return Workflow(
         kind=DELIVERY,
         start="queued",
-        states=("queued", "sent"),
+        states=("queued", "resting", "gathered", "sealed", "sent"),
         terminal=frozenset({"sent"}),
         body=Delivery,
         # A notice that went out is never sent again, however its parent is processed later.
@@ -89,17 +82,41 @@ def delivery_workflow(send: Processor, retry: RetryPolicy = RETRY) -> Workflow:
                 publishes=True,
                 prefetch=_told_of,
             ),
+            Transition("rest", "queued", "resting", trigger="chosen"),
+            Transition("wake", "resting", "queued", _wake, trigger="scheduled"),
+            Transition("gather", "queued", "gathered", trigger="chosen"),
+            Transition(
+                "account", "gathered", "sent", account, trigger="scheduled", publishes=True, prefetch=_accounted_by
+            ),
+            Transition("join_next", "gathered", "queued", trigger="chosen"),
+            Transition("seal", "queued", "sealed", trigger="chosen", publishes=True),
+            Transition(
+                "send_digest",
+                "sealed",
+                "sent",
+                processor=send,
+                lane="notify",
+                retry=retry,
+                publishes=True,
+                prefetch=_told_of,
+            ),
         ),
     )
 
 
 def _told_of(work: Work) -> tuple[str, ...]:
-    return (work.body.parent,)
+    body: Delivery = work.body
+    if body.digest is None:
+        return (body.parent,)
+    return tuple(dict.fromkeys(member.parent for member in body.digest.members))
 
 
-def has_waited_too_long(body: Delivery, now_ms: int) -> bool:
-    """Tell whether a notice waited longer than its route lets it."""
-    return body.queued_at > 0 and now_ms - body.queued_at > body.queue_days * DAY_MS
+def _accounted_by(work: Work) -> tuple[str, ...]:
+    return (work.body.parent, ref(DELIVERY, work.body.digest_key))
+
+
+def _wake(work: Work) -> Advance:
+    return Advance(body=msgspec.structs.replace(work.body, waits_for=""))
 
 
 def deliveries_for(
@@ -140,17 +157,20 @@ def with_deliveries(pipeline: Pipeline, send: Processor) -> Pipeline:
     """Give a pipeline that announces something the kind, collection and retention of its deliveries."""
     retry = dataclasses.replace(RETRY, attempts=pipeline.announce_attempts)
     processor = send.sending_for(pipeline.renew, retry) if isinstance(send, Sends) else send
+    accountant = Accountant(pipeline.renew)
     return dataclasses.replace(
         pipeline,
-        workflows={**pipeline.workflows, DELIVERY: delivery_workflow(processor, retry)},
+        workflows={**pipeline.workflows, DELIVERY: delivery_workflow(processor, retry, accountant)},
         collections=(*pipeline.collections, DELIVERIES),
         presenters={**pipeline.presenters, DELIVERY: present_delivery},
         retention=(*pipeline.retention, Retention(DELIVERY, days=DELIVERIES_DAYS, forget_days=DELIVERIES_DAYS)),
     )
 
 
-def present_delivery(key: str, body: Delivery) -> Presentation:  # noqa: ARG001  # a presenter's form
+def present_delivery(key: str, body: Delivery) -> Presentation | None:  # noqa: ARG001  # a presenter's form
     """Show a sent delivery; it is no document of its own, since its parent is."""
+    if body.digest is not None and body.sent_at is None:
+        return None
     card = DeliveryCard(
         id=body.id,
         channel=body.channel,
@@ -192,13 +212,10 @@ def _delivery(pipeline: str, work: Work, notice: Notice, number: int, route: Rou
         notice=notice,
         queued_at=work.now_ms,
         queue_days=route.queue_days,
+        route=route.name,
+        calm=route.calm,
     )
     return Finding(pipeline, DELIVERY, key, fingerprint(key), msgspec.json.encode(body))
-
-
-def short_id(pipeline: str, key: str) -> str:
-    """Return a name for a delivery short enough to stand in a footer."""
-    return blake2b(f"{pipeline}/{key}".encode(), digest_size=6).hexdigest()
 
 
 def _document(notice: Notice) -> Document:

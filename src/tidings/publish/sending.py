@@ -11,21 +11,31 @@ import dataclasses
 import logging
 import math
 import time
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Literal, Protocol
+from typing import Any, Literal, Protocol
 
 import msgspec
 
 from tidings.model.backoff import RETRY_AFTER_SECONDS_MAX, RetryPolicy
 from tidings.model.contracts import Kit, Notifier, Permit, Receipt
 from tidings.model.errors import Ambiguous, Misconfigured, Permanent, SlowDown, StoreUnavailable, Transient
-from tidings.model.item import split_ref
 from tidings.model.outcome import Advance, Outcome, Postpone, Reject
 from tidings.model.pipeline import Renew
-from tidings.model.publication import Notice
 from tidings.model.workflow import Work
-from tidings.publish.deliveries import RETRY, Delivery, has_waited_too_long
+from tidings.publish.deliveries import RETRY, SEALED
+from tidings.publish.delivery import Delivery
+from tidings.publish.digests import (
+    Gathered,
+    digest_now,
+    digest_prefix,
+    gathered,
+    notice_now,
+    quiet_until,
+    resting,
+    sealed,
+    why_outdated,
+)
 from tidings.watch.logs import event
 
 PAUSED_WAIT_MS = 60_000
@@ -93,8 +103,12 @@ class Sender:
     """Counts the older deliveries to the same channel that are still to be sent; they go first."""
     closed_for_ms: Callable[[str], Awaitable[int]]
     """Tells how long a rate lets nobody enter, without entering."""
+    open_digest: Callable[[str, str], Awaitable[str | None]]
+    """Finds the key of the digest, by a pipeline and what its key begins with, that is not sealed yet."""
+    gathered: Callable[[Work], Awaitable[Sequence[Gathered]]]
+    """Reads the deliveries that wait for a digest."""
     count: Callable[[str, str], None] = lambda _channel, _outcome: None
-    """Told how each send ended: sent, slowed, refused, ambiguous, failed, late or expired."""
+    """Told how each send ended: sent, slowed, refused, ambiguous, failed, late, held or expired."""
     renew: Mapping[str, Renew] = field(default_factory=dict)
     """Writes the notice of an item of a kind as it is true now."""
     retry: RetryPolicy = RETRY
@@ -102,11 +116,14 @@ class Sender:
 
     async def __call__(self, work: Work, kit: Kit) -> Outcome:  # noqa: ARG002  # a processor's form
         """Send one notice, or say how long the channel must wait."""
-        channel = self._channel(work.body)
+        body: Delivery = work.body
+        channel = self._channel(body)
         _refuse_unknown_outcome(work, channel)
-        if outdated := self._outdated(work):
-            self.count(channel.name, "expired")
-            return Reject(f"expired: {outdated}")
+        if work.state == SEALED:
+            if (ends := quiet_until(body, work.now_ms)) is not None:
+                return Postpone(ends, "waits for the end of the quiet hours")
+        elif early := await self._too_early(work, channel):
+            return early
         if await self.is_paused(channel.name):
             return Postpone(_paused_until(work), f"channel {channel.name} is paused")
         # The lane claims by age, but a retry comes back later than what was queued behind it. Asking the store keeps
@@ -115,6 +132,8 @@ class Sender:
         if older:
             wait_ms = await self.closed_for_ms(channel.rate) + older * TURN_MS
             return Postpone(work.now_ms + wait_ms, f"{older} older deliveries to {channel.name} go first")
+        if body.digest is not None and work.state != SEALED:
+            return sealed(work, await self.gathered(work))
         permit = await self.enter(
             channel.rate, limit=channel.limit, per_seconds=channel.per_seconds, hold_seconds=channel.hold_seconds
         )
@@ -126,19 +145,34 @@ class Sender:
         """Return the same sender for one pipeline."""
         return dataclasses.replace(self, renew=renew, retry=retry)
 
-    def _outdated(self, work: Work) -> str | None:
-        """Say why a notice is no news any more."""
+    async def _too_early(self, work: Work, channel: Channel) -> Outcome | None:
+        """End what is no news any more; let a notice rest, or wait for its digest, where its route wants that."""
         body: Delivery = work.body
-        if has_waited_too_long(body, work.now_ms):
-            return f"it waited longer than {body.queue_days:g} days (queue_days of its route)"
-        return None if self._notice_now(work) else "what it says is no longer true"
+        outdated = why_outdated(body, body.parent, body.notice, self.renew, work) if body.digest is None else None
+        if outdated:
+            self.count(channel.name, "expired")
+            return Reject(f"expired: {outdated}")
+        if body.calm.digest and body.digest is None:
+            return await self._gather(work)
+        return resting(work)
 
-    def _notice_now(self, work: Work) -> Notice | None:
-        """Return the notice as it is true now. An item that cannot be read any more leaves it as it was queued."""
-        queued: Notice = work.body.notice
-        kind, _ = split_ref(work.body.parent)
-        about, renew = work.related.get(work.body.parent), self.renew.get(kind)
-        return renew(about, queued, work.now_ms) if renew is not None and about is not None else queued
+    async def _gather(self, work: Work, why: str = "") -> Outcome:
+        return gathered(work, await self.open_digest(work.pipeline, digest_prefix(work.body)), why=why)
+
+    async def _within_the_hour(self, work: Work, channel: Channel) -> Outcome | None:
+        """Count the message against its route's limit; None where it may go out. A retry was counted before."""
+        body: Delivery = work.body
+        limit = body.calm.max_per_hour
+        if not limit or work.attempt > 1:
+            return None
+        rate = f"route:{body.route}"
+        permit = await self.enter(rate, limit=limit, per_seconds=3600.0, hold_seconds=channel.hold_seconds)
+        if permit.wait_ms <= 0:
+            await self.leave(rate, permit.token)
+            return None
+        if body.digest is None and permit.wait_ms > channel.hold_seconds * 1000:
+            return await self._gather(work, f": {limit} messages an hour are the most (max_per_hour)")
+        return Postpone(work.now_ms + permit.wait_ms, f"{limit} messages an hour are the most (max_per_hour)")
 
     def _channel(self, body: Delivery) -> Channel:
         try:
@@ -150,8 +184,11 @@ class Sender:
 
     async def _send(self, work: Work, channel: Channel, permit: Permit) -> Outcome:
         """Send while the channel's one place is held. On leaving, say when the next may enter: that keeps the order."""
-        result = _SendResult()
+        result = _SendResult(ended="held")
         try:
+            if (over := await self._within_the_hour(work, channel)) is not None:
+                return over
+            result.ended = "failed"
             return await self._take(result, work, channel)
         finally:
             self.count(channel.name, result.ended)
@@ -174,8 +211,12 @@ class Sender:
         if self.monotonic() >= work.deadline:
             result.ended = "late"
             return Postpone(work.now_ms, "the lease was nearly over; nothing was sent")
+        body = self._body_now(work)
+        if body is None:
+            result.ended = "expired"
+            return Reject("expired: none of its notices is true any more")
         try:
-            receipt = await channel.notifier.send(self._notice_now(work) or work.body.notice, work.body.id)
+            receipt = await channel.notifier.send(body.notice, body.id)
         except SlowDown as request:
             result.ended, result.not_before_ms = "slowed", _wait_ms(request)
             return Postpone(work.now_ms + result.not_before_ms, str(request))
@@ -194,16 +235,26 @@ class Sender:
                 raise Permanent(f"ambiguous: {error}", cause="ambiguous") from None
             raise error from None
         result.ended, result.not_before_ms = "sent", receipt.not_before_ms
-        return _sent(work, receipt)
+        return _sent(work, body, receipt)
+
+    def _body_now(self, work: Work) -> Delivery | None:
+        """Return what is sent as it is true now."""
+        if work.state == SEALED:
+            return digest_now(work, self.renew)
+        body: Delivery = work.body
+        notice = notice_now(body.parent, body.notice, self.renew, work) or body.notice
+        return msgspec.structs.replace(body, notice=notice)
 
     def _backoff_ms(self, attempt: int) -> int:
         """Return the longest wait before the next try: until then no later delivery may overtake this one."""
         return 0 if self.retry.is_used_up(attempt, 0) else self.retry.delay_ms_max(attempt)
 
 
-def _sent(work: Work, receipt: Receipt) -> Advance:
-    proof = {"message_id": receipt.message_id, "sent_at": work.now_ms, "answer": receipt.answer}
-    return Advance(body=msgspec.structs.replace(work.body, **proof), note=receipt.answer)
+def _sent(work: Work, body: Delivery, receipt: Receipt) -> Advance:
+    proof: dict[str, Any] = {"message_id": receipt.message_id, "sent_at": work.now_ms, "answer": receipt.answer}
+    # A notice is kept as it was queued; a digest as it was told, for its members to see.
+    kept = body if body.digest is not None else work.body
+    return Advance(body=msgspec.structs.replace(kept, **proof), note=receipt.answer)
 
 
 def _refuse_unknown_outcome(work: Work, channel: Channel) -> None:

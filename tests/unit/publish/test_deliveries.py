@@ -9,7 +9,8 @@ from tidings.model.publication import Notice, Route
 from tidings.model.vocabulary import vocabulary_of
 from tidings.model.workflow import Work
 from tidings.pipelines.eu_funding import Settings, build
-from tidings.publish.deliveries import Delivery, deliveries_for, present_delivery, short_id
+from tidings.publish.deliveries import deliveries_for, present_delivery
+from tidings.publish.delivery import Delivery, short_id
 
 NOW = 1_800_000_000_000
 NOTICE = Notice(
@@ -41,7 +42,12 @@ def test_a_delivery_tells_channel_parent_and_revision_in_its_key():
     body = msgspec.json.decode(born.payload, type=Delivery)
     assert (born.kind, born.key) == ("delivery", "eu/opportunity/1TOPICS/3")
     assert body == Delivery(
-        id=short_id("eu_funding", born.key), channel="eu", parent="opportunity:1TOPICS", notice=NOTICE, queued_at=NOW
+        id=short_id("eu_funding", born.key),
+        channel="eu",
+        parent="opportunity:1TOPICS",
+        notice=NOTICE,
+        queued_at=NOW,
+        route=Route("eu_funding", "eu").name,
     )
     assert len(body.id) == 12
 
@@ -91,5 +97,6 @@ def test_a_sent_delivery_is_shown_with_its_proof():
 
     shown = present_delivery("eu/opportunity/1/1", body)
 
+    assert shown is not None
     assert (shown.collection, shown.id, shown.sort, shown.document) == ("deliveries", "abc", NOW + 5, None)
     assert (shown.card.state, shown.card.message_id, shown.card.sent_at) == ("sent", "9", "2027-01-15T08:00:00.005Z")

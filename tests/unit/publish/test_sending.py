@@ -17,7 +17,8 @@ from tidings.model.outcome import Advance, Postpone
 from tidings.model.pipeline import Pipeline
 from tidings.model.publication import Notice
 from tidings.model.workflow import Work
-from tidings.publish.deliveries import RETRY, Delivery, delivery_workflow, with_deliveries
+from tidings.publish.deliveries import RETRY, delivery_workflow, with_deliveries
+from tidings.publish.delivery import Delivery
 from tidings.publish.notifiers.apprise import Apprise
 from tidings.publish.notifiers.discord.webhook import Discord
 from tidings.publish.sending import PAUSED_WAIT_MS, TURN_MS, Channel, Sender
@@ -76,6 +77,12 @@ class Desk:
     async def closed_for_ms(self, rate):
         return self.closed
 
+    async def open_digest(self, pipeline, prefix):
+        return None
+
+    async def gathered(self, work):
+        return []
+
 
 def a_sender(notifier: Scripted, desk: Desk, **channel) -> Sender:
     channels = {"eu": Channel("eu", notifier, **channel)}
@@ -83,7 +90,10 @@ def a_sender(notifier: Scripted, desk: Desk, **channel) -> Sender:
 
 
 def a_sender_to(channels: dict[str, Channel], desk: Desk) -> Sender:
-    return Sender(channels, desk.enter, desk.leave, desk.pause_channel, desk.is_paused, desk.older, desk.closed_for_ms)
+    return Sender(
+        channels, desk.enter, desk.leave, desk.pause_channel, desk.is_paused, desk.older, desk.closed_for_ms,
+        desk.open_digest, desk.gathered,
+    )  # fmt: skip
 
 
 def a_work(**changes) -> Work:
@@ -315,19 +325,24 @@ def test_a_pipeline_says_how_often_its_notices_are_tried():
         Pipeline(name="x", title="X", about="", workflows={}, announce_attempts=9), a_sender(Scripted(None), Desk())
     )
 
-    (send,) = pipeline.workflows["delivery"].transitions
-    assert isinstance(send.processor, Sender)
-    assert send.retry.attempts == send.processor.retry.attempts == 9
+    for name in ("send", "send_digest"):
+        send = pipeline.workflows["delivery"].named(name)
+        assert isinstance(send.processor, Sender)
+        assert send.retry.attempts == send.processor.retry.attempts == 9
     assert [rule.kind for rule in pipeline.retention] == ["delivery"]
 
 
-def test_the_workflow_has_two_states_and_waits_in_the_notify_lane():
+def test_what_sends_waits_in_the_notify_lane_and_what_rests_is_no_lag():
     workflow = delivery_workflow(a_sender(Scripted(None), Desk()))
 
-    (send,) = workflow.transitions
     assert (workflow.start, workflow.terminal) == ("queued", frozenset({"sent"}))
-    assert (send.lane, send.publishes, send.is_pure) == ("notify", True, False)
-    assert send.retry is RETRY
+    for state in ("queued", "sealed"):
+        (send,) = workflow.automatic_from(state)
+        assert (send.lane, send.publishes, send.is_pure) == ("notify", True, False)
+        assert send.retry is RETRY
+    assert [workflow.phase_of(state) for state in ("queued", "resting", "gathered", "sealed")] == [
+        "announce", None, None, "announce",
+    ]  # fmt: skip
     assert RETRY.attempts == 5
 
 

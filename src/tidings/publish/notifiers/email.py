@@ -236,7 +236,7 @@ def html_part(notice: Notice, delivery_id: str) -> str:
     text = fit(notice.text, TEXT_MAX, markdown=False)
     parts = [
         f'<h1 style="font-size:20px;line-height:1.3;margin:0 0 12px">{heading}</h1>',
-        f'<p style="margin:0 0 16px">{_lines(text)}</p>' if text else "",
+        _listed(notice) if notice.entries else f'<p style="margin:0 0 16px">{_lines(text)}</p>' if text else "",
         f'<table role="presentation" cellspacing="0" style="font-size:14px;margin:0 0 20px">{rows}</table>'
         if rows
         else "",
@@ -246,6 +246,22 @@ def html_part(notice: Notice, delivery_id: str) -> str:
     style = "max-width:640px;margin:0 auto;padding:24px;font:16px/1.5 system-ui,sans-serif;color:#202124"
     head = '<!doctype html><html><head><meta charset="utf-8"></head>'
     return f'{head}<body><div style="{style}">{page}</div></body></html>\n'
+
+
+def _listed(notice: Notice) -> str:
+    """Write a digest's entries as linked lists, one for each group."""
+    groups: dict[str, list[str]] = {}
+    for entry in notice.entries:
+        title, address = _escape(one_line(entry.title, SUBJECT_MAX)), link_address(entry.url)
+        linked = f'<a href="{_escape(address)}" style="color:#0b57d0">{title}</a>' if address else title
+        more = f'<br><span style="font-size:14px;color:#5f6368">{_escape(entry.text)}</span>' if entry.text else ""
+        groups.setdefault(entry.group, []).append(f'<li style="margin:0 0 8px">{linked}{more}</li>')
+    parts = [
+        f'<h2 style="font-size:16px;margin:16px 0 8px">{_escape(group)}</h2>'
+        f'<ul style="margin:0 0 16px;padding-left:20px">{"".join(lines)}</ul>'
+        for group, lines in groups.items()
+    ]
+    return "".join([*parts, f'<p style="margin:0 0 16px">{_escape(notice.closing)}</p>' if notice.closing else ""])
 
 
 def _lines(text: str) -> str:

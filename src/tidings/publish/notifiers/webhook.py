@@ -110,6 +110,8 @@ def message(notice: Notice, delivery_id: str, now_ms: int) -> dict[str, Any]:
         "attributes": notice.attributes,
         "language": notice.language,
     }
+    if notice.entries:
+        data["entries"] = msgspec.to_builtins(notice.entries)
     return {"type": EVENT, "timestamp": rfc3339(now_ms), "data": data}
 
 

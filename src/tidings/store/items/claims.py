@@ -47,6 +47,19 @@ class Closed(NamedTuple):
     item: int
 
 
+class Keyed(NamedTuple):
+    """The key of an item."""
+
+    key: str
+
+
+class GatheredRow(NamedTuple):
+    """A delivery that waits for a digest."""
+
+    key: str
+    body: bytes
+
+
 class ItemStore:
     """The working tables."""
 
@@ -189,6 +202,17 @@ class ItemStore:
         values = {**delivery_keys(channel), "id": item}
         with self._database.reading() as tx:
             return sum(tx.value("deliveries_before", pipeline=pipeline, **values) for pipeline in self._pipelines)
+
+    def open_digest(self, pipeline: str, prefix: str) -> str | None:
+        """Return the key of a route's digest that can still be joined."""
+        with self._database.reading() as tx:
+            found = tx.row(Keyed, "open_digest", pipeline=pipeline, prefix=prefix, prefix_end=f"{prefix[:-1]}0")
+        return found.key if found is not None else None
+
+    def gathered_deliveries(self, pipeline: str, digest: str, limit: int) -> list[GatheredRow]:
+        """Return the deliveries that joined a digest and still wait for it, oldest first."""
+        with self._database.reading() as tx:
+            return tx.rows(GatheredRow, "gathered_deliveries", pipeline=pipeline, digest=digest, limit=limit)
 
     def prefetch(self, pipeline: str, refs: Sequence[str]) -> dict[str, bytes]:
         """Return the accepted bodies of other items by ref; one that was not accepted yet is absent."""

@@ -150,6 +150,8 @@ class ItemReader:
         if item.standing == "rejected":
             return f"It was rejected on purpose: {(item.cause or 'no cause noted').rstrip('.')}."
         names = " or ".join(t.name for t in workflow.next_from(item.state))
+        if item.due_at is not None and (words := self._rests_for(item)):
+            return f"It waits for {words}. Next: {names}, due {rfc3339(item.due_at)}."
         if item.due_at is not None:
             parked = "It is parked; next try" if item.standing == "parked" else "Next:"
             return f"{parked} {names}, due {rfc3339(item.due_at)}."
@@ -158,6 +160,13 @@ class ItemReader:
         if item.standing == "parked":
             return f"A person: it is parked ({item.cause}). `tidings dead revive {item.id}` lets it go on."
         return "A person: " + (", ".join(t.name for t in workflow.by_hand_from(item.state)) or "nothing is possible")
+
+    def _rests_for(self, item: Item) -> str:
+        """Say in words what a delivery rests for; empty where it does not rest."""
+        if item.kind != DELIVERY or item.standing != "open":
+            return ""
+        body = msgspec.json.decode(self._items.body(item.id, item.revision) or b"{}")
+        return str(body.get("waits_for") or "")
 
     def deliveries(self, *, limit: int = 50, channel: str | None = None) -> list[DeliveryView]:
         """List notices, newest first."""
@@ -191,6 +200,7 @@ class ItemReader:
             message_id=body.get("message_id"),
             answer=body.get("answer"),
             last_error=item.last_error,
+            waits_for=str(body.get("waits_for") or "") if item.standing == "open" else "",
             created_at=item.created_at,
         )
 

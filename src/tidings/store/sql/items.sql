@@ -310,6 +310,22 @@ SELECT
        WHERE lease_until IS NOT NULL AND pipeline = :pipeline AND lane = 'notify' AND standing = 'open'
            AND kind = 'delivery' AND key >= :prefix AND key < :prefix_end AND id < :id) AS waiting;
 
+-- name: open_digest
+-- The oldest digest of a route that is not sealed yet: its members are not fixed.
+SELECT key FROM items
+WHERE pipeline = :pipeline AND kind = 'delivery' AND key >= :prefix AND key < :prefix_end
+    AND state IN ('queued', 'resting') AND standing IN ('open', 'parked')
+ORDER BY key LIMIT 1;
+
+-- name: gathered_deliveries
+-- The deliveries that joined a digest and still wait for it, oldest first.
+SELECT items.key, bodies.body FROM links CROSS JOIN items
+JOIN bodies ON bodies.item = items.id AND bodies.revision = items.revision
+WHERE links.pipeline = :pipeline AND links.child = :digest AND links.relation = 'announces'
+    AND items.pipeline = links.pipeline AND items.kind = 'delivery'
+    AND items.key = substr(links.parent, length('delivery:') + 1) AND items.state = 'gathered' AND items.standing = 'open'
+ORDER BY items.id LIMIT :limit;
+
 -- name: wake_deliveries
 -- What waited for a channel goes on when the channel does.
 UPDATE items SET due_at = tidings_now()

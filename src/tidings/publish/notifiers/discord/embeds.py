@@ -6,7 +6,7 @@ from typing import Any
 from urllib.parse import quote, urlsplit, urlunsplit
 
 from tidings.model.clock import read_time, rfc3339
-from tidings.model.publication import Notice, NoticeField
+from tidings.model.publication import Notice, NoticeEntry, NoticeField
 from tidings.publish.wording import fit, units
 
 TITLE_MAX = 256
@@ -21,6 +21,9 @@ COLOR_MAX = 0xFFFFFF
 DESCRIPTION_RESERVE = 1500
 """What fields leave to the description, where it needs that much."""
 FIELD_WORTH_SHOWING = 24
+ENTRY_TITLE_MAX = 200
+LISTING_RESERVE = 60
+"""What a digest's list keeps free to say of how many there was no room to tell."""
 
 PRODUCT = "tidings"
 _URL_SAFE = "/%:@!$&'()*+,;=~-._?#[]"
@@ -41,16 +44,43 @@ def embed(notice: Notice, delivery_id: str) -> dict[str, Any]:
     reserve = min(units(fit(notice.text, DESCRIPTION_MAX)), DESCRIPTION_RESERVE)
     fields = _fields(notice.fields, left - reserve)
     left -= sum(units(field["name"]) + units(field["value"]) for field in fields)
+    room = min(DESCRIPTION_MAX, left)
     parts = {
         "title": title,
         "url": embed_address(notice.url),
-        "description": fit(notice.text, min(DESCRIPTION_MAX, left)),
+        "description": listed(notice, room) if notice.entries else fit(notice.text, room),
         "color": notice.color if notice.color is not None and 0 <= notice.color <= COLOR_MAX else None,
         "fields": fields,
         "footer": {"text": footer},
         "timestamp": _timestamp(notice.time),
     }
     return {name: part for name, part in parts.items() if part not in (None, "", [])}
+
+
+def listed(notice: Notice, room: int) -> str:
+    """List what a digest tells of, linked; say of how many there was no room to tell."""
+    closing = fit(notice.closing, DESCRIPTION_MAX // 4)
+    room -= units(closing) + LISTING_RESERVE
+    lines: list[str] = []
+    group, shown = "", 0
+    for entry in notice.entries:
+        heading = [f"{chr(10) * bool(lines)}**{fit(entry.group, FIELD_NAME_MAX)}**"] if entry.group != group else []
+        added = [*heading, _line(entry)]
+        if (room := room - sum(units(each) + 1 for each in added)) < 0:
+            break
+        lines, group, shown = lines + added, entry.group, shown + 1
+    if more := len(notice.entries) - shown:
+        lines.append(f"\n… and {more} more, for which this message has no room.")
+    return "\n".join([*lines, *([f"\n{closing}"] if closing else [])])
+
+
+def _line(entry: NoticeEntry) -> str:
+    title, address = fit(entry.title, ENTRY_TITLE_MAX) or "Untitled", embed_address(entry.url)
+    # A bracket in the address would end the link early.
+    linked = f"[{title}]({address.replace('(', '%28').replace(')', '%29')})" if address else title
+    moment = read_time(entry.time)
+    own_time = f" (<t:{moment // 1000}:R>)" if moment is not None else ""
+    return f"- {linked}" + (f"\n  {fit(entry.text, ENTRY_TITLE_MAX)}{own_time}" if entry.text else "")
 
 
 def embed_address(url: str | None) -> str | None:
