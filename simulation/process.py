@@ -29,7 +29,7 @@ from tidings.process.sweeper import Sweeper
 from tidings.process.waker import Waker
 from tidings.process.worker import Lane, Worker
 from tidings.publish.deliveries import deliveries_for, with_deliveries
-from tidings.publish.digests import MEMBERS_MAX, Gathered
+from tidings.publish.digests import MEMBERS_MAX, GatheredDelivery
 from tidings.publish.sending import Channel, Sender
 from tidings.store.ledger import StoreLedger
 from tidings.store.store import open_store
@@ -128,10 +128,10 @@ class Process:
         async def open_digest(pipeline: str, prefix: str) -> str | None:
             return await self.executor.read(items.open_digest, pipeline, prefix)
 
-        async def gathered(work: Work) -> list[Gathered]:
+        async def gathered(work: Work) -> list[GatheredDelivery]:
             digest = ref(DELIVERY, work.key)
             rows = await self.executor.read(items.gathered_deliveries, work.pipeline, digest, MEMBERS_MAX)
-            return [Gathered(row.key, bytes(row.body)) for row in rows]
+            return [GatheredDelivery(row.key, bytes(row.body)) for row in rows]
 
         return Sender(
             {CHANNEL: channel}, ledger.enter, ledger.leave, pause, is_paused, ahead, closed_for_ms,

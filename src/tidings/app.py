@@ -31,7 +31,7 @@ from tidings.process.sweeper import Sweeper
 from tidings.process.waker import Waker
 from tidings.process.worker import Worker
 from tidings.publish.deliveries import delivering
-from tidings.publish.digests import MEMBERS_MAX, Gathered
+from tidings.publish.digests import MEMBERS_MAX, GatheredDelivery
 from tidings.publish.sending import Channel, Sender
 from tidings.store.db.database import Database, connect
 from tidings.store.db.executor import StoreExecutor
@@ -273,10 +273,10 @@ class App:
     async def _open_digest(self, pipeline: str, prefix: str) -> str | None:
         return await self.executor.read(self.store.items.open_digest, pipeline, prefix)
 
-    async def _gathered_deliveries(self, work: Work) -> list[Gathered]:
+    async def _gathered_deliveries(self, work: Work) -> list[GatheredDelivery]:
         digest = ref(DELIVERY, work.key)
         rows = await self.executor.read(self.store.items.gathered_deliveries, work.pipeline, digest, MEMBERS_MAX)
-        return [Gathered(row.key, bytes(row.body)) for row in rows]
+        return [GatheredDelivery(row.key, bytes(row.body)) for row in rows]
 
     async def _closed_for_ms(self, rate: str) -> int:
         return (await self.executor.read(self.store.limiters.usage, rate)).closed_for_ms

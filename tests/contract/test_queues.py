@@ -75,7 +75,7 @@ def test_each_pipelines_own_states_count(name: str) -> None:
     }
     assert {place for place, by_lane in found.items() if by_lane.get("ai")} == WAITING_FOR_AI[name]
     told = {place for place, by_lane in found.items() if by_lane.get("notify")}
-    assert told == ({("delivery", "queued")} if name in ANNOUNCING else set())
+    assert told == ({("delivery", "queued"), ("delivery", "sealed")} if name in ANNOUNCING else set())
 
 
 def test_what_is_parked_waits_and_what_has_ended_does_not() -> None:
@@ -93,7 +93,7 @@ def test_each_pipelines_phases_are_what_its_states_wait_for(name: str) -> None:
     every = [Standing(kind, state, "open", 1) for kind, w in pipeline.workflows.items() for state in w.states]
 
     assert phases(pipeline, every).get("summarize", 0) == len(WAITING_FOR_AI[name])
-    assert phases(pipeline, every).get("announce", 0) == (name in ANNOUNCING)
+    assert phases(pipeline, every).get("announce", 0) == 2 * (name in ANNOUNCING)
 
 
 def test_a_workflow_may_say_which_states_are_which_phase() -> None:

@@ -10,7 +10,7 @@ from tidings.model.clock import DAY_MS
 from tidings.model.publication import QUEUE_DAYS, Calm, Notice
 
 
-class Member(msgspec.Struct, frozen=True):
+class DigestMember(msgspec.Struct, frozen=True):
     """A notice that a digest carries: the key of its own delivery, what it tells of, and how it was queued."""
 
     key: str
@@ -20,12 +20,12 @@ class Member(msgspec.Struct, frozen=True):
     queue_days: float
 
 
-class Digest(msgspec.Struct, frozen=True, kw_only=True):
+class DigestContent(msgspec.Struct, frozen=True, kw_only=True):
     """What a digest holds. Its members are fixed before it is sent, and told of exactly once."""
 
     at: int
     """When it goes out."""
-    members: tuple[Member, ...] = ()
+    members: tuple[DigestMember, ...] = ()
     told: tuple[str, ...] = ()
     """The members that the sent message stands for."""
     expired: tuple[str, ...] = ()
@@ -45,7 +45,7 @@ class Delivery(msgspec.Struct, frozen=True, kw_only=True):
     """How long it may wait."""
     route: str = ""
     calm: Calm = Calm()
-    digest: Digest | None = None
+    digest: DigestContent | None = None
     """Of a delivery that carries many notices in one message."""
     digest_key: str = ""
     """The delivery that this notice goes out in, where it is gathered."""
@@ -56,7 +56,7 @@ class Delivery(msgspec.Struct, frozen=True, kw_only=True):
     answer: str | None = None
 
 
-def has_waited_too_long(body: Delivery | Member, now_ms: int) -> bool:
+def has_waited_too_long(body: Delivery | DigestMember, now_ms: int) -> bool:
     """Tell whether a notice waited longer than its route lets it."""
     return body.queued_at > 0 and now_ms - body.queued_at > body.queue_days * DAY_MS
 

@@ -1,7 +1,7 @@
 """Digests: many notices in one message. Each notice keeps its own delivery, which joins a digest and is told with it.
 
 Who belongs to a digest is written once, when it is sealed, and only in the digest. A notice that came too late finds
-that out from the digest itself and joins the next one: so each is told exactly once, whoever crashes in between.
+that out from the digest itself and joins the next one: so each is told exactly once, whatever crashes in between.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from tidings.model.outcome import Advance, Outcome, Postpone, Reject
 from tidings.model.pipeline import Renew
 from tidings.model.publication import DELIVERY, Notice, NoticeEntry
 from tidings.model.workflow import Work
-from tidings.publish.delivery import Delivery, Digest, Member, has_waited_too_long, short_id
+from tidings.publish.delivery import Delivery, DigestContent, DigestMember, has_waited_too_long, short_id
 from tidings.publish.wording import one_line
 
 MEMBERS_MAX = 500
@@ -34,7 +34,7 @@ EVENTS = {"new": "New", "update": "Updates"}
 """What groups of notices are called; other events are called by their own name."""
 
 
-class Gathered(NamedTuple):
+class GatheredDelivery(NamedTuple):
     """A delivery that waits for a digest, as the store holds it."""
 
     key: str
@@ -78,7 +78,7 @@ def gathered(work: Work, open_digest: str | None, *, why: str = "") -> Advance:
         queue_days=body.queue_days,
         route=body.route,
         calm=body.calm,
-        digest=Digest(at=at),
+        digest=DigestContent(at=at),
         waits_for=f"its time, {spoken_moment(at, zone)}",
     )
     return Advance(
@@ -109,7 +109,7 @@ def quiet_until(body: Delivery, now_ms: int) -> int | None:
     return parse_quiet(body.calm.quiet).ends_at(now_ms) if body.calm.quiet else None
 
 
-def sealed(work: Work, rows: Sequence[Gathered]) -> Outcome:
+def sealed(work: Work, rows: Sequence[GatheredDelivery]) -> Outcome:
     """Fix who belongs to a digest: from now on nobody joins it."""
     body: Delivery = work.body
     members = tuple(_member(row) for row in rows)[:MEMBERS_MAX]
@@ -183,7 +183,7 @@ def entry_of(notice: Notice, group: str) -> NoticeEntry:
 
 
 def why_outdated(
-    waiting: Delivery | Member, parent: str, queued: Notice, renew: Mapping[str, Renew], work: Work
+    waiting: Delivery | DigestMember, parent: str, queued: Notice, renew: Mapping[str, Renew], work: Work
 ) -> str | None:
     """Say why a notice is no news any more; None where it is."""
     if has_waited_too_long(waiting, work.now_ms):
@@ -214,13 +214,13 @@ def next_slot(body: Delivery, now_ms: int) -> int:
     return parse_times(body.calm.digest).next_after(now_ms) if body.calm.digest else now_ms - now_ms % HOUR_MS + HOUR_MS
 
 
-def _member(row: Gathered) -> Member:
+def _member(row: GatheredDelivery) -> DigestMember:
     body = msgspec.json.decode(row.body, type=Delivery)
     notice = body.notice
     short = msgspec.structs.replace(
         notice, text=notice.text[:KEPT_TEXT_CHARS], summary=notice.summary[:KEPT_TEXT_CHARS]
     )
-    return Member(row.key, body.parent, short, body.queued_at, body.queue_days)
+    return DigestMember(row.key, body.parent, short, body.queued_at, body.queue_days)
 
 
 def _told_with(body: Delivery, carrier: Delivery) -> Advance:

@@ -26,7 +26,7 @@ from tidings.model.workflow import Work
 from tidings.publish.deliveries import RETRY, SEALED
 from tidings.publish.delivery import Delivery
 from tidings.publish.digests import (
-    Gathered,
+    GatheredDelivery,
     digest_now,
     digest_prefix,
     gathered,
@@ -105,7 +105,7 @@ class Sender:
     """Tells how long a rate lets nobody enter, without entering."""
     open_digest: Callable[[str, str], Awaitable[str | None]]
     """Finds the key of the digest, by a pipeline and what its key begins with, that is not sealed yet."""
-    gathered: Callable[[Work], Awaitable[Sequence[Gathered]]]
+    gathered: Callable[[Work], Awaitable[Sequence[GatheredDelivery]]]
     """Reads the deliveries that wait for a digest."""
     count: Callable[[str, str], None] = lambda _channel, _outcome: None
     """Told how each send ended: sent, slowed, refused, ambiguous, failed, late, held or expired."""
