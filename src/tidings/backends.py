@@ -12,9 +12,17 @@ from tidings.discover.upload import read_lines
 from tidings.follow.search.index import SearchIndex
 from tidings.serve.backend import Backend, ReadBackend
 from tidings.serve.gathered_shelf import GatheredShelf
+from tidings.serve.http.invitation import Invitation
 
 
-def backend_of(app: App, server: dict[str, Any], *, loopback: bool, is_demo: bool = False) -> Backend:
+def backend_of(
+    app: App,
+    server: dict[str, Any],
+    *,
+    loopback: bool,
+    is_demo: bool = False,
+    invitation: Invitation | None = None,
+) -> Backend:
     """Give the server what it stands on."""
     return Backend(
         pipelines=app.pipelines,
@@ -44,6 +52,7 @@ def backend_of(app: App, server: dict[str, Any], *, loopback: bool, is_demo: boo
         clock=app.clock,
         is_demo=is_demo,
         loopback=loopback,
+        invitation=invitation,
         hosts=frozenset(server["hosts"]),
         root_path=server["root_path"],
         cors_origins=frozenset(server["cors_origins"]),

@@ -8,9 +8,11 @@ import ipaddress
 import os
 import resource
 import socket
+import sys
 from collections.abc import Callable, Coroutine
 from typing import Any
 
+import typer
 import uvicorn
 
 from tidings.app import App
@@ -18,6 +20,7 @@ from tidings.backends import backend_of, health_backend_of
 from tidings.model.errors import Misconfigured
 from tidings.serve.application import build
 from tidings.serve.http.connections import Allowance, guarded
+from tidings.serve.http.invitation import INVITED_SECONDS, Invitation
 from tidings.serve.http.server import Application
 from tidings.serve.read_only import build_health
 from tidings.store.db.database import wait_for_server
@@ -27,6 +30,11 @@ OPEN_BIND = (
     "server.host: {host} is open to others and no token exists; `tidings token create --scope read` first, "
     "or listen on 127.0.0.1"
 )
+
+INVITED = """
+Dashboard: {address}
+Sign this browser in (once, within {minutes} minutes): {address}/login?key={key}
+"""
 
 GONE_MS = 60_000
 """How long sent bytes may stay unconfirmed before a client counts as gone."""
@@ -42,8 +50,12 @@ async def serve_loop(
     loopback = is_loopback(host)
     if not loopback and not await app.executor.read(app.store.tokens.are_there):
         raise Misconfigured(OPEN_BIND.format(host=host))
-    application = build(backend_of(app, server, loopback=loopback, is_demo=is_demo))
+    # Standard output of a service goes to a log, where others may read it: only a terminal is shown the link.
+    invitation = Invitation() if loopback and not is_demo and sys.stdout.isatty() else None
+    application = build(backend_of(app, server, loopback=loopback, is_demo=is_demo, invitation=invitation))
     app.address, serve = listen(application, server)
+    if invitation is not None:
+        typer.echo(INVITED.format(address=app.address, key=invitation.key, minutes=INVITED_SECONDS // 60))
     return serve
 
 

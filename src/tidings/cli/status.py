@@ -6,7 +6,7 @@ from tidings.cli.options import ConfigOption, JsonOption, wiring_of
 from tidings.cli.output import moment, say, show_json, show_table
 from tidings.cli.store import opened_store
 from tidings.model.views import StatusView
-from tidings.serve.pages.phrases import lasting, processor_words, updater_words
+from tidings.serve.pages.phrases import lasting, paced, processor_words, updater_words
 from tidings.wiring import why_resting
 
 ABSENT_MS = 120_000
@@ -78,7 +78,7 @@ def _show_status(view: StatusView) -> None:
             until = f" until {moment(source.until)}" if source.until else ""
             error = f": {source.error}" if source.error else ""
             note = f"; {source.last_run.note}" if source.last_run is not None and source.last_run.note else ""
-            health = f"{source.health}{until}, {source.schedule}, next {moment(source.next_check_at)}"
+            health = f"{source.health}{until}, {paced(source)}, next {moment(source.next_check_at)}"
             say(f"  {source.name}: {health}{error}{note}")
     for each in view.followers:
         behind = f"{each.behind:,} changes and {each.behind_seconds:.0f} s behind" if each.behind else "up to date"

@@ -29,6 +29,7 @@ from tidings.model.errors import BadInput
 from tidings.model.pipeline import Pipeline
 from tidings.model.stories import StoryViews
 from tidings.model.wishes import Wishes
+from tidings.serve.http.invitation import Invitation
 
 ParseLines = Callable[[bytes], Iterator[tuple[int, "Any | BadInput"]]]
 """From an uploaded body, a JSON array or JSON lines, to numbered values; a line that cannot be read gives its error."""
@@ -92,6 +93,8 @@ class ReadBackend:
     """The server listens on the loopback interface only."""
     hosts: frozenset[str] = frozenset()
     """Names by which we may be called besides the loopback ones; without ports."""
+    invitation: Invitation | None = None
+    """A link that signs one browser in; only where nobody but this machine can reach the server."""
     root_path: str = ""
     """Where we live below a proxy, such as `/tidings`."""
     cors_origins: frozenset[str] = frozenset()

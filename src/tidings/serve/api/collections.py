@@ -42,7 +42,9 @@ class Collections:
         self.hot = HotAnswers(backend.executor, backend.shelf, list(backend.pipelines), observe=backend.observe_answer)
         shelf = AnnouncedShelf(backend.shelf, backend.pipelines)
         self.readers: dict[tuple[str, str], Reader] = {
-            (name, each.name): Reader(backend.executor, shelf, self.hot.freshness[name], name, each)
+            (name, each.name): Reader(
+                backend.executor, shelf, self.hot.freshness[name], name, each, partial(self.hot.forget, name)
+            )
             for name, pipeline in backend.pipelines.items()
             for each in pipeline.collections
         }

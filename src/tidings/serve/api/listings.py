@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -12,14 +11,12 @@ import msgspec
 
 from tidings.model.contracts import Executor, Shelf, ShelfEntry
 from tidings.model.publication import Collection
+from tidings.serve.api.facet_counts import SCANNED_MAX, Counted, FacetCounts
 from tidings.serve.api.filters import Card, Position, Predicate, count_facets
 from tidings.serve.http.hot_answers import Freshness
 
 HELD_MAX = 2_000
-SCANNED_MAX = 20_000
-"""How many cards one request looks through at most, where a collection is too large to be held."""
 _PAGE = 500
-_COUNTS_SECONDS = 30
 _WARNINGS_MAX = 50
 
 
@@ -61,19 +58,17 @@ class HeldCards:
     by_key: dict[str, ListedCard] = field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True)
-class _Counted:
-    version: int
-    at: float
-    counts: dict[str, dict[str, int]]
-    warnings: list[str]
-
-
 class Reader:
     """Reads one collection. Its store calls run off the event loop."""
 
     def __init__(
-        self, executor: Executor, shelf: Shelf, freshness: Freshness, pipeline: str, collection: Collection
+        self,
+        executor: Executor,
+        shelf: Shelf,
+        freshness: Freshness,
+        pipeline: str,
+        collection: Collection,
+        on_counted: Callable[[], None] = lambda: None,
     ) -> None:
         self.pipeline = pipeline
         self.collection = collection
@@ -81,7 +76,7 @@ class Reader:
         self._held: HeldCards | None = None
         self._large_at: int | None = None
         self._holding = asyncio.Lock()
-        self._counted: _Counted | None = None
+        self._counts = FacetCounts(executor, shelf, pipeline, collection, on_counted)
 
     def key_of(self, card_id: str) -> str:
         """Return the shelf's key of a card."""
@@ -115,7 +110,8 @@ class Reader:
         held = await self.held()
         if held is not None:
             return _page_of_held(held, wanted, limit, after)
-        return await self._executor.read(self._page_of_large, wanted, limit, after)
+        counted = await self._counts.now()
+        return await self._executor.read(self._page_of_large, wanted, limit, after, counted)
 
     async def held(self) -> HeldCards | None:
         """Return the whole collection, or None when it is too large for that."""
@@ -176,8 +172,9 @@ class Reader:
             after = page[-1].sort, page[-1].key
         return entries
 
-    def _page_of_large(self, wanted: Predicate | None, limit: int, after: Position | None) -> ListPage:
-        counted = self._count()
+    def _page_of_large(
+        self, wanted: Predicate | None, limit: int, after: Position | None, counted: Counted
+    ) -> ListPage:
         if wanted is None:
             entries = self._shelf.newest(self.pipeline, self.collection.name, limit=limit + 1, after=after)
             shown = [_decoded(entry, {}) for entry in entries]
@@ -194,7 +191,7 @@ class Reader:
         self,
         shown: list[ListedCard],
         total: int | None,
-        counted: _Counted,
+        counted: Counted,
         warnings: list[str],
         following: Position | None,
     ) -> ListPage:
@@ -219,29 +216,6 @@ class Reader:
                 return found, None, looked_at
             after = page[-1].sort, page[-1].key
         return found, after, looked_at
-
-    def _count(self) -> _Counted:
-        """Count facets over the newest cards; a count is used for half a minute, because it costs a scan."""
-        now = time.monotonic()
-        counted = self._counted
-        if counted is None or now - counted.at > _COUNTS_SECONDS:
-            counts = count_facets(self.collection, self._newest_cards())
-            is_all = not self.collection.facets or self._shelf.count(self.pipeline, self.collection.name) <= SCANNED_MAX
-            warnings = [] if is_all else [f"counts cover the newest {SCANNED_MAX:,} cards"]
-            counted = _Counted(self._freshness.version, now, counts, warnings)
-            self._counted = counted
-        return counted
-
-    def _newest_cards(self) -> Iterator[Card]:
-        """Yield the newest cards page by page: all at once they took tens of megabytes, twice a minute."""
-        after: Position | None = None
-        for _ in range(SCANNED_MAX // _PAGE):
-            page = self._shelf.newest(self.pipeline, self.collection.name, limit=_PAGE, after=after)
-            for entry in page:
-                yield msgspec.json.decode(entry.value)
-            if len(page) < _PAGE:
-                return
-            after = page[-1].sort, page[-1].key
 
 
 def _decoded(entry: ShelfEntry, known: dict[str, ListedCard]) -> ListedCard:

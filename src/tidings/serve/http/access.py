@@ -105,10 +105,13 @@ class Access:
             return Caller(scope, is_local=is_local, shows_dead_token=scope is None)
         cookie = request.cookies.get(COOKIE) if with_cookie else None
         session = self.sessions.find(cookie)
-        scope = await self.scope_of(session.token) if session is not None else None
+        scope = await self._scope_of_session(session) if session is not None else None
         if scope is None:
             return Caller(is_local=is_local, was_signed_in=bool(cookie))
         return Caller(scope, session, is_local)
+
+    async def _scope_of_session(self, session: Session) -> str | None:
+        return session.scope or await self.scope_of(session.token)
 
     async def scope_of(self, token: str) -> str | None:
         """Return a token's scope; a live one is remembered for a few seconds."""

@@ -119,6 +119,12 @@ class HotAnswers:
             if not lock.locked():
                 self._making.pop(key, None)
 
+    def forget(self, pipeline: str) -> None:
+        """Make a pipeline's answers again: something in them changed that is no card."""
+        freshness = self.freshness[pipeline]
+        for key in [key for key, kept in self._kept.items() if kept.freshness is freshness]:
+            self._size_bytes -= self._kept.pop(key).encoded.size_bytes
+
     def _keep(self, key: Key, kept: KeptAnswer) -> None:
         old = self._kept.pop(key, None)
         self._size_bytes += kept.encoded.size_bytes - (old.encoded.size_bytes if old else 0)

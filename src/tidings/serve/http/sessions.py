@@ -22,6 +22,8 @@ class Session:
     id: str
     token: str
     ends_at: float
+    scope: str | None = None
+    """What it may do, where it began by an invitation and stands for no token."""
 
 
 class Sessions:
@@ -32,13 +34,13 @@ class Sessions:
         self._monotonic = monotonic
         self._by_digest: dict[bytes, Session] = {}
 
-    def begin(self, token: str) -> Session:
-        """Start a session for someone who showed a token."""
+    def begin(self, token: str, scope: str | None = None) -> Session:
+        """Start a session for someone who showed a token, or who was invited to a scope."""
         now = self._monotonic()
         self._by_digest = {key: each for key, each in self._by_digest.items() if each.ends_at > now}
         while len(self._by_digest) >= _SESSIONS_MAX:
             del self._by_digest[next(iter(self._by_digest))]
-        session = Session(secrets.token_urlsafe(32), token, now + _LIFE_SECONDS)
+        session = Session(secrets.token_urlsafe(32), token, now + _LIFE_SECONDS, scope)
         self._by_digest[_digest(session.id)] = session
         return session
 

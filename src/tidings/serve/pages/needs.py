@@ -9,10 +9,14 @@ from typing import Any
 from tidings.model.pipeline import Pipeline
 from tidings.model.views import ChannelView, DeadGroup, SourceView, StatusView
 from tidings.serve.markup import tidy
-from tidings.serve.pages.phrases import count, shell
+from tidings.serve.pages.phrases import count, lasting, shell
 
 FAILURES_MAX = 2
 """A source that worked before may fail so often in a row; it is asked again by itself."""
+OFFLINE_MIN = 2
+"""So many sources that no one could reach are one trouble of this machine."""
+UNREACHED = ("the name does not resolve", "cannot be reached (", "did not answer in time")
+"""What `net/failures.py` says where nothing came back."""
 _SPENT = 0.9
 
 
@@ -51,7 +55,7 @@ class Situation:
         return [
             *(_dead_need(group, pipelines) for group in self.dead),
             *(_pipeline_need(name, _title(name, pipelines)) for name, view in views.items() if view.paused),
-            *(_source_need(view) for view in sources if needs_a_person(view)),
+            *_source_needs(sources, self.status.at),
             *(_channel_need(view) for view in self.channels if view.paused),
             *_budget_needs(self.status),
         ]
@@ -104,6 +108,37 @@ def _dead_need(group: DeadGroup, pipelines: Mapping[str, Pipeline]) -> Need:
         {"pipeline": group.pipeline, "cause": group.cause},
         dead_command("revive", group),
         f"/items/{group.sample_id}" if group.count == 1 else "/dead-letters",
+    )
+
+
+def _source_needs(sources: Sequence[SourceView], now_ms: int) -> list[Need]:
+    """Return one need for all sources that never got through for want of a network, and one for each other."""
+    offline = [view for view in sources if is_offline(view)]
+    has_network = any(view.last_success_at is not None for view in sources)
+    if has_network or len(offline) < OFFLINE_MIN:
+        offline = []
+    rest = [view for view in sources if needs_a_person(view) and view not in offline]
+    return [*([_network_need(offline, now_ms)] if offline else []), *(_source_need(view) for view in rest)]
+
+
+def is_offline(view: SourceView) -> bool:
+    """Tell whether a source was never reached, for a reason that says nothing about the source itself."""
+    return view.last_success_at is None and any(words in (view.error or "") for words in UNREACHED)
+
+
+def _network_need(offline: Sequence[SourceView], now_ms: int) -> Need:
+    nexts = [view.next_check_at for view in offline if view.next_check_at is not None]
+    soonest = f"next try in {lasting(max(0, min(nexts) - now_ms) / 1000)}" if nexts else "no next try is planned"
+    return Need(
+        "wait",
+        "no network yet",
+        f"{soonest}; {count(len(offline), 'source')} not reached",
+        tidy(offline[0].error, 160),
+        None,
+        "",
+        {},
+        "tidings doctor",
+        "/sources",
     )
 
 

@@ -109,16 +109,28 @@ def processor_words(run: WorkRunView) -> str:
 
 
 def paced(view: SourceView) -> str:
-    """Say how often a source is asked, and when it wishes to be asked less often than that."""
+    """Say how often a source is asked, and why the next look comes later than that."""
     run = view.last_run
-    if run is None or view.next_check_at is None or view.health != "healthy":
+    if run is None or view.next_check_at is None or view.health in ("paused", "running"):
         return view.schedule
     try:
         usual = duration_seconds(view.schedule.removeprefix("every "))
     except ValueError:
         return view.schedule
-    waits = (view.next_check_at - run.started_at) / 1000
-    return f"{view.schedule}, or slower where the source wishes" if waits > 2 * usual + 60 else view.schedule
+    waits = (view.next_check_at - (run.ended_at or run.started_at)) / 1000
+    if waits <= usual * 1.05 + 2:
+        return view.schedule
+    return f"{view.schedule}; the next look waits {lasting(waits)}, {_why_later(view)}"
+
+
+def _why_later(view: SourceView) -> str:
+    if view.health == "out of credits":
+        return "until there are credits again"
+    if view.failures:
+        return f"because the last {count(view.failures, 'look')} failed"
+    if view.last_run is not None and view.last_run.ended == "slowed":
+        return "because the source asked us to slow down"
+    return "as the source wishes"
 
 
 def answered(answer: Any) -> str:

@@ -204,7 +204,9 @@ def test_a_run_is_told_without_what_it_did_not_bring() -> None:
 
 def test_a_source_that_wishes_to_be_asked_less_often_is_said_to() -> None:
     assert paced(a_source()) == "every 1 min"
-    assert paced(a_source(next_check_at=NOW_MS + HOUR_MS)) == "every 1 min, or slower where the source wishes"
+    assert (
+        paced(a_source(next_check_at=NOW_MS + HOUR_MS)) == "every 1 min; the next look waits 1 h, as the source wishes"
+    )
     assert paced(a_source(schedule="cron 5 4 * * *", next_check_at=NOW_MS + HOUR_MS)) == "cron 5 4 * * *"
 
 
