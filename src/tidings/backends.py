@@ -12,7 +12,7 @@ from tidings.discover.upload import read_lines
 from tidings.follow.search.index import SearchIndex
 from tidings.serve.backend import Backend, ReadBackend
 from tidings.serve.gathered_shelf import GatheredShelf
-from tidings.serve.http.invitation import Invitation
+from tidings.serve.invitation import Invitation
 
 
 def backend_of(

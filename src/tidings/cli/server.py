@@ -20,8 +20,8 @@ from tidings.backends import backend_of, health_backend_of
 from tidings.model.errors import Misconfigured
 from tidings.serve.application import build
 from tidings.serve.http.connections import Allowance, guarded
-from tidings.serve.http.invitation import INVITED_SECONDS, Invitation
 from tidings.serve.http.server import Application
+from tidings.serve.invitation import INVITED_SECONDS, Invitation
 from tidings.serve.read_only import build_health
 from tidings.store.db.database import wait_for_server
 from tidings.store.upkeep.preflight import has_token

@@ -29,7 +29,7 @@ from tidings.model.errors import BadInput
 from tidings.model.pipeline import Pipeline
 from tidings.model.stories import StoryViews
 from tidings.model.wishes import Wishes
-from tidings.serve.http.invitation import Invitation
+from tidings.serve.invitation import Invitation
 
 ParseLines = Callable[[bytes], Iterator[tuple[int, "Any | BadInput"]]]
 """From an uploaded body, a JSON array or JSON lines, to numbered values; a line that cannot be read gives its error."""

@@ -10,7 +10,7 @@ from tests.unit.serve.pages.test_pages import BROWSER, token_of
 from tests.unit.serve.world import World, a_world
 
 from tidings.serve.application import build
-from tidings.serve.http.invitation import INVITED_SECONDS, Invitation
+from tidings.serve.invitation import INVITED_SECONDS, Invitation
 
 
 class Watch:
