@@ -41,6 +41,7 @@ def backend_of(
         tracks=app.store.tracks,
         stories=app.store.stories if app.wiring.stories is not None else None,
         accepted=app.store.changes.accepted,
+        marks=app.store.marks,
         wishes=app.store.wishes,
         parse_lines=_parse_lines,
         metrics=lambda: _metrics(app),

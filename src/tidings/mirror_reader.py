@@ -54,6 +54,10 @@ class GivenToken:
         is_ours = self._token is not None and secrets.compare_digest(token.encode(), self._token.encode())
         return "read" if is_ours else None
 
+    def reader_of(self, _token: str) -> str | None:
+        """Return None: a mirror holds no marks."""
+        return None
+
     def note_use(self, token: str) -> None:
         """Note nothing: there is no place for it."""
 

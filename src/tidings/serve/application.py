@@ -7,9 +7,11 @@ from tidings.serve.api.changes import ChangeRoutes
 from tidings.serve.api.collections import Collections
 from tidings.serve.api.feeds import FeedRoutes
 from tidings.serve.api.histories import Histories
+from tidings.serve.api.marks import MarkRoutes
 from tidings.serve.api.operator_reads import OperatorReads
 from tidings.serve.api.operator_writes import OperatorWrites
 from tidings.serve.api.rankings import RankedLists
+from tidings.serve.api.reading import ReadingList
 from tidings.serve.api.search import SearchRoutes
 from tidings.serve.api.uploads import Uploads
 from tidings.serve.backend import Backend
@@ -27,6 +29,7 @@ from tidings.serve.pages.login import Login
 from tidings.serve.pages.now import Now
 from tidings.serve.pages.operator import OperatorPages
 from tidings.serve.pages.ranking import RankingPages
+from tidings.serve.pages.read import ReadPage
 from tidings.serve.pages.search import SearchPage
 
 
@@ -39,6 +42,8 @@ def build(backend: Backend) -> Application:
     stream, changes = Stream(backend), ChangeRoutes(backend)
     frame = Frame(backend, access)
     item_page = ItemPage(frame, collections, search, histories)
+    feeds, reading = FeedRoutes(backend, collections, search), ReadingList(backend, collections, search)
+    marks = MarkRoutes(backend, access, reading, search, feeds)
     machines = [
         *Health(backend).operations(),
         *SearchRoutes(backend, collections, search).operations(),
@@ -47,7 +52,8 @@ def build(backend: Backend) -> Application:
         *OperatorWrites(backend).operations(),
         *stream.operations(),
         *changes.operations(),
-        *FeedRoutes(backend, collections, search).operations(),
+        *marks.operations(),
+        *feeds.operations(),
         *lists.operations(),
         *histories.operations(),
         *collections.operations(),
@@ -60,6 +66,7 @@ def build(backend: Backend) -> Application:
         *Buttons(frame).operations(),
         *Login(frame).operations(),
         *Docs(frame, openapi.document).operations(),
+        *ReadPage(frame, reading, search, marks).operations(),
         *SearchPage(frame, collections, search).operations(),
         *RankingPages(frame, lists).operations(),
         *CollectionPages(frame, collections, item_page).operations(),

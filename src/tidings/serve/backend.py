@@ -26,6 +26,7 @@ from tidings.model.contracts import (
     Tracks,
 )
 from tidings.model.errors import BadInput
+from tidings.model.marks import Marks
 from tidings.model.pipeline import Pipeline
 from tidings.model.stories import StoryViews
 from tidings.model.wishes import Wishes
@@ -118,6 +119,7 @@ class Backend(ReadBackend):
     tracks: Tracks
     stories: StoryViews | None = None
     """None: nothing is grouped here."""
+    marks: Marks
     parse_lines: ParseLines
     wake: Callable[[], None] = lambda: None
     """Called after an append: there is something to merge."""

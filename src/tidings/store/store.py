@@ -16,6 +16,7 @@ from tidings.store.items.claims import ItemStore
 from tidings.store.limits import BudgetStore, LimiterStore
 from tidings.store.links import LinkStore
 from tidings.store.log import IntakeLog
+from tidings.store.marks import MarkStore
 from tidings.store.operator.actions import Operations, PartSwitches
 from tidings.store.operator.item_views import ItemReader
 from tidings.store.operator.status import StatusReader
@@ -64,6 +65,7 @@ class Store:
     tracks: TrackStore
     wishes: WishStore
     work_runs: WorkRunStore
+    marks: MarkStore
     status_views: StatusReader
     item_views: ItemReader
     switches: PartSwitches
@@ -146,6 +148,7 @@ def open_store(
         TrackStore(database),
         WishStore(database),
         WorkRunStore(database),
+        MarkStore(database),
         status_views,
         ItemReader(database, pipelines, items=items, links=links),
         PartSwitches(pipelines, pauses=pauses, schedules=schedules, source_list=source_list, channels=named),

@@ -17,11 +17,11 @@ class TokenStore:
     def __init__(self, database: Database) -> None:
         self._database = database
 
-    def create(self, name: str, scope: str) -> str:
-        """Make a token and return it. This is the only time it can be read."""
+    def create(self, name: str, scope: str, reader: str | None = None) -> str:
+        """Make a token and return it. This is the only time it can be read. It sets the marks of `reader`."""
         token = f"tid_{secrets.token_urlsafe(32)}"
         with self._database.transaction() as tx:
-            tx.run("insert_token", hash=_hash(token), name=name, scope=scope)
+            tx.run("insert_token", hash=_hash(token), name=name, scope=scope, reader=reader)
         return token
 
     def scope_of(self, token: str) -> str | None:
@@ -29,6 +29,12 @@ class TokenStore:
         with self._database.reading() as tx:
             scope: str | None = tx.value("token_scope", hash=_hash(token))
         return scope
+
+    def reader_of(self, token: str) -> str | None:
+        """Return whose marks a live token gives, where it names a reader."""
+        with self._database.reading() as tx:
+            reader: str | None = tx.value("token_reader", hash=_hash(token))
+        return reader
 
     def note_use(self, token: str) -> None:
         """Note that a token was used just now, unless any process noted that within the last minute."""

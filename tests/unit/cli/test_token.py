@@ -31,7 +31,7 @@ def test_a_token_is_shown_once_and_kept_as_a_hash(home: Path) -> None:
 def test_an_unknown_scope_is_refused(home: Path) -> None:
     ended = tidings("token", "create", "--scope", "admin")
     assert ended.code == 2
-    assert "read, ingest, operate" in ended.err
+    assert "read, reader, ingest, operate" in ended.err
     assert list(home.iterdir()) == []
 
 

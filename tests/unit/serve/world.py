@@ -39,7 +39,7 @@ from tidings.store.upkeep.migrate import migrate
 
 NOW_MS = 1_790_000_000_000
 HOUR_MS = 3_600_000
-TOKENS = {"reader": "read", "sender": "ingest", "operator": "operate"}
+TOKENS = {"reader": "read", "marker": "reader", "sender": "ingest", "operator": "operate"}
 SOURCE, CHANNEL = "bitcoin_news.rss", "discord:news"
 LANES = ("pure", "fetch", "notify")
 ONCE = RetryPolicy(attempts=1)
@@ -398,6 +398,7 @@ class World:
             tokens=self.store.tokens,
             tracks=self.store.tracks,
             accepted=self.store.changes.accepted,
+            marks=self.store.marks,
             wishes=self.store.wishes,
             parse_lines=lambda body: read_lines(io.BytesIO(body), gzip_allowed=False),
             metrics=lambda: (b"tidings_build_info 1\n", "text/plain; version=0.0.4"),

@@ -131,6 +131,10 @@ class Tokens(Protocol):
         """Return the scope of a live token, or None."""
         ...
 
+    def reader_of(self, token: str) -> str | None:
+        """Return whose marks a live token gives, where it names a reader."""
+        ...
+
     def note_use(self, token: str) -> None:
         """Note that a token was used just now; within a minute only the first use is written."""
         ...

@@ -114,7 +114,7 @@ class FeedRoutes:
         if reader is not None:
             readable_card = from_shelf(reader, found.entry, base, found.card)
             title, href = readable_card.title, readable_card.href
-            html, summary = _content(readable_card), readable_card.summary or summary
+            html, summary = content_html(readable_card), readable_card.summary or summary
         return FeedDocumentEntry(
             id=urn_of(hit.pipeline, hit.kind, hit.key),
             url=safe_url(hit.url) or href,
@@ -134,7 +134,7 @@ def entry_of_card(card: ReadableCard) -> FeedDocumentEntry:
         id=urn_of(card.pipeline, card.collection.kind, card.id),
         url=card.url or card.href,
         title=storable(card.title),
-        html=storable(_content(card) or str(lines(card.summary))),
+        html=storable(content_html(card) or str(lines(card.summary))),
         summary=storable(card.summary),
         author=storable(tidy(author, 200)) if author else None,
         at_ms=card.at or 0,
@@ -142,7 +142,7 @@ def entry_of_card(card: ReadableCard) -> FeedDocumentEntry:
     )
 
 
-def _content(card: ReadableCard) -> str:
+def content_html(card: ReadableCard) -> str:
     """Return everything a card has to read: the summary first, then the text."""
     pieces = [str(lines(card.summary))] if card.summary else []
     content = card.content

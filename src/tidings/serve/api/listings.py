@@ -126,6 +126,10 @@ class Reader:
                 self._held, self._large_at = held, (version if held is None else None)
             return self._held
 
+    def decoded(self, entry: ShelfEntry) -> ListedCard:
+        """Read the values of a card."""
+        return _decoded(entry, {})
+
     # What follows runs in a reader thread of the store.
 
     def _get_many(self, keys: Sequence[str]) -> dict[str, ShelfEntry]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal
 from urllib.parse import urlsplit
 
@@ -13,12 +13,13 @@ from starlette.requests import HTTPConnection
 from starlette.types import Scope as Connection
 
 from tidings.model.errors import TidingsError
+from tidings.model.marks import DEFAULT_READER
 from tidings.serve.backend import ReadBackend
 from tidings.serve.http.problems import Problem
 from tidings.serve.http.sessions import COOKIE, Session, Sessions
 
-Scope = Literal["public", "read", "ingest", "operate"]
-RANKS: dict[str, int] = {"public": 0, "read": 1, "ingest": 2, "operate": 3}
+Scope = Literal["public", "read", "reader", "ingest", "operate"]
+RANKS: dict[str, int] = {"public": 0, "read": 1, "reader": 2, "ingest": 3, "operate": 4}
 LOOPBACK_NAMES = frozenset({"localhost", "127.0.0.1", "[::1]"})
 _HOST = re.compile(rb"(\[[0-9a-f:]{2,39}\]|[a-z0-9_.-]{1,253})(?::([0-9]{1,5}))?", re.IGNORECASE)
 """A Host header, whole: a name or address, an IPv6 address in brackets, and at most a port. Nothing else."""
@@ -36,6 +37,7 @@ class Caller:
 
     scope: str | None = None
     session: Session | None = None
+    token: str | None = field(default=None, repr=False)
     is_local: bool = False
     """The request came to a loopback name of a server that listens on loopback only."""
     shows_dead_token: bool = False
@@ -102,13 +104,13 @@ class Access:
         token = bearer(request.headers.get("authorization"))
         if token is not None:
             scope = await self.scope_of(token)
-            return Caller(scope, is_local=is_local, shows_dead_token=scope is None)
+            return Caller(scope, token=token, is_local=is_local, shows_dead_token=scope is None)
         cookie = request.cookies.get(COOKIE) if with_cookie else None
         session = self.sessions.find(cookie)
         scope = await self._scope_of_session(session) if session is not None else None
         if scope is None:
             return Caller(is_local=is_local, was_signed_in=bool(cookie))
-        return Caller(scope, session, is_local)
+        return Caller(scope, session, session.token if session is not None else None, is_local)
 
     async def _scope_of_session(self, session: Session) -> str | None:
         return session.scope or await self.scope_of(session.token)
@@ -130,6 +132,13 @@ class Access:
         self._scopes[token] = (scope, now + _REMEMBER_SECONDS)
         self._note_use(token, now)
         return scope
+
+    async def reader_of(self, caller: Caller) -> str:
+        """Return whose marks a caller sees and sets."""
+        named = (
+            await self._backend.executor.read(self._backend.tokens.reader_of, caller.token) if caller.token else None
+        )
+        return named or DEFAULT_READER
 
     def _note_use(self, token: str, now: float) -> None:
         """Have the use of a token written down beside the answer, which does not wait for it."""
@@ -158,6 +167,8 @@ class Access:
         """Tell whether a caller may do what needs a scope."""
         if scope == "public" or (caller.is_local and (scope == "read" or self._backend.is_demo)):
             return True
+        if scope == "reader" and caller.is_local and caller.scope is None:
+            return True  # On this machine nobody needs a token to mark what they read; who shows one has its rights.
         return caller.scope is not None and RANKS[caller.scope] >= RANKS[scope]
 
     def require(self, caller: Caller, scope: Scope) -> None:

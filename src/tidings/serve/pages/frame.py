@@ -31,6 +31,11 @@ TOLD = {
     "purged": "Purged {n} for good.",
     "welcome": "Signed in.",
     "goodbye": "Signed out.",
+    "marked": "Marked {n}.",
+    "noted": "Noted.",
+    "all_read": "Everything in this list is read.",
+    "saved": "The search is kept.",
+    "forgotten": "The search is forgotten.",
 }
 """What a page may be told to say after an action; nothing else is ever taken from the address."""
 

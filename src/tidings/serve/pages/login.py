@@ -77,7 +77,7 @@ class Login:
         return self._welcome(call, self._frame.access.sessions.begin(token), form.get("back", "/"))
 
     async def _accept(self, call: Call) -> Reply:
-        """Sign in whoever opened the link that the terminal showed; it works once."""
+        """Sign in the browser that opened the link of the terminal; it works once."""
         form = await read_form(call.request)
         check_form(self._frame, call, form)
         self._check_rate(call)

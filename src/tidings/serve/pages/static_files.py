@@ -11,7 +11,7 @@ from tidings.serve.http.replies import Encoded, Reply
 
 _TYPES = {".css": "text/css; charset=utf-8", ".js": "text/javascript; charset=utf-8", ".svg": "image/svg+xml"}
 _FOREVER = "public, max-age=31536000, immutable"
-FILES = ("tidings.css", "tidings.js", "favicon.svg")
+FILES = ("tidings.css", "tidings.js", "read.js", "favicon.svg")
 
 
 class StaticFiles:

@@ -72,6 +72,7 @@ class RetentionStore:
             counts["samples"] = tx.run("drop_old_samples", keep_ms=SAMPLE_DAYS * DAY_MS)
             counts["tracks"] = tx.run("drop_old_tracks", keep_ms=TRACK_DAYS * DAY_MS, newest=TRACKS_MAX)
             counts["wishes"] = tx.run("drop_old_wishes", keep_ms=DAY_MS)
+            counts["marks"] = tx.run("drop_lost_marks")
             counts["journal"] = self._trim_journal(tx)
             tx.run("drop_old_budgets", day=day_of(tx.value("now") - BUDGET_DAYS * DAY_MS))
         return {what: count for what, count in counts.items() if count}

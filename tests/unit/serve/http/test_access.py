@@ -64,7 +64,7 @@ async def test_the_demo_on_loopback_asks_for_no_token(world: World):
 async def test_every_scoped_operation_refuses_nobody_and_lesser_scopes(world: World):
     app = build(world.backend(loopback=False, hosts=frozenset({"tidings.example"})))
     assert isinstance(app, Application)
-    tokens = {"read": "reader", "ingest": "sender", "operate": "operator"}
+    tokens = {"read": "reader", "ingest": "sender", "reader": "marker", "operate": "operator"}
     checked = 0
     for operation in app.operations:
         if operation.scope == "public" or operation.is_page:
