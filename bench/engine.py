@@ -28,9 +28,10 @@ from tidings.model.item import Finding
 from tidings.model.outcome import Advance, Outcome
 from tidings.model.pipeline import Pipeline
 from tidings.model.workflow import PURE, Transition, Work, Workflow
+from tidings.process.lanes import LANES
 from tidings.process.runner import Runner
 from tidings.process.waker import Waker
-from tidings.process.worker import LANES, Worker
+from tidings.process.worker import Worker
 from tidings.store.db.database import Durability, connect
 from tidings.store.db.executor import StoreExecutor
 from tidings.store.store import Store, open_store

@@ -23,11 +23,12 @@ from tidings.model.pipeline import Pipeline
 from tidings.model.publication import DELIVERY, Notice, Route
 from tidings.model.settlement import Merged, Settled, Swept
 from tidings.model.workflow import PURE, Work
+from tidings.process.lanes import Lane
 from tidings.process.loops import Loop, run_loops
 from tidings.process.runner import Runner
 from tidings.process.sweeper import Sweeper
 from tidings.process.waker import Waker
-from tidings.process.worker import Lane, Worker
+from tidings.process.worker import Worker
 from tidings.publish.deliveries import deliveries_for, with_deliveries
 from tidings.publish.digests import MEMBERS_MAX, GatheredDelivery
 from tidings.publish.sending import Channel, Sender

@@ -22,12 +22,13 @@ from tidings.model.publication import Calm, Route
 from tidings.model.query import parse, point_at
 from tidings.model.query_tree import InThread, parts_of
 from tidings.model.vocabulary import Vocabulary, no_field, vocabulary_of
+from tidings.model.workflow import NOTIFY
 from tidings.net.client import FetchLimits
 from tidings.net.endpoints import endpoint_url
 from tidings.process.enrich.enricher import Terms
 from tidings.process.holder import GRANT_SECONDS
+from tidings.process.lanes import LANES, Lane
 from tidings.process.shares import Share
-from tidings.process.worker import LANES, NOTIFY, Lane
 from tidings.publish.notifiers import ChannelSettings
 from tidings.store.db.database import Durability
 from tidings.watch.logs import hide

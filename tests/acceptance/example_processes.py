@@ -21,8 +21,8 @@ from tests.support.environment import ROOT, clean_environment
 from tests.support.example import pipeline, thing
 
 from tidings.app import App
+from tidings.process.lanes import LANES, Lane
 from tidings.process.loops import Loop, run_loops
-from tidings.process.worker import LANES, Lane
 from tidings.wiring import Wiring
 
 PAGE = 20

@@ -25,8 +25,8 @@ from tidings.model.outcome import Outcome
 from tidings.model.pipeline import Page, Pipeline, Run, Schedule
 from tidings.model.publication import Notice, Route
 from tidings.model.workflow import Work
+from tidings.process.lanes import LANES, Lane
 from tidings.process.loops import Loop, run_loops
-from tidings.process.worker import LANES, Lane
 from tidings.wiring import Wiring
 
 COPIES = ("first", "second")

@@ -20,7 +20,7 @@ from tests.support.hacker_news import client_of
 from tests.support.logs import listening
 
 from tidings.model.query_tree import InThread
-from tidings.process.worker import Lane
+from tidings.process.lanes import Lane
 from tidings.store.items import settle
 from tidings.store.items.restarts import Awaiting
 from tidings.watch.logs import Seldom

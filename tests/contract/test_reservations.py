@@ -20,7 +20,8 @@ from tidings.model.outcome import Advance, Outcome
 from tidings.model.pipeline import Pipeline
 from tidings.model.settlement import Merged, Reservation, Settled, Settlement
 from tidings.model.workflow import Transition, Work, Workflow
-from tidings.process.worker import LANES, Lane, Worker
+from tidings.process.lanes import LANES, Lane
+from tidings.process.worker import Worker
 from tidings.store.log import BATCH_BYTES, IntakeLog
 
 OpenGround = Callable[..., Ground]

@@ -18,7 +18,7 @@ from tidings.model.publication import Route
 from tidings.model.query import parse
 from tidings.model.views import ItemRow, ItemView, RunView
 from tidings.model.vocabulary import vocabulary_of
-from tidings.process.worker import LANES, Lane
+from tidings.process.lanes import LANES, Lane
 from tidings.publish.notifiers.discord import Settings
 from tidings.publish.sending import Policy
 from tidings.wiring import ChannelSpec, Wiring

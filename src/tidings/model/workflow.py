@@ -16,8 +16,10 @@ from tidings.model.outcome import Outcome, Verdict
 
 PURE = "pure"
 """The lane of what never waits."""
+NOTIFY = "notify"
+"""The lane of deliveries: their order counts."""
 STEPS_MAX = 100
-LANE_PHASES = {"ai": "summarize", "notify": "announce"}
+LANE_PHASES = {"ai": "summarize", NOTIFY: "announce"}
 """What items wait for that wait for a lane, unless their workflow says otherwise."""
 ANY = "*"
 """As a transition's source: every state but its own target."""

@@ -4,29 +4,28 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import logging
 import time
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from functools import partial
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
 from tidings.model.contracts import Executor, Items, Kit, Log
 from tidings.model.endings import describe
-from tidings.model.errors import StoreUnavailable
 from tidings.model.item import Lease
 from tidings.model.pace import Pace
 from tidings.model.pipeline import Pipeline
-from tidings.model.settlement import Settlement
 from tidings.model.workflow import PURE
 from tidings.process.batches import BATCHES_IN_FLIGHT, Batches
+from tidings.process.claims import RESERVED_SECONDS_MAX, Claims
 from tidings.process.holder import GRANT_SECONDS, Holder
+from tidings.process.idleness import Idleness
+from tidings.process.lanes import LANES, Lane, Places
 from tidings.process.runner import Runner
 from tidings.process.settler import Settler
 from tidings.process.shares import Share, Shares, Starting
-from tidings.process.tally import Record, RecordRun, Tally, tell_merged
+from tidings.process.singles import Singles
+from tidings.process.tally import Record, RecordRun, Tally
 from tidings.process.waker import Waker
-from tidings.watch.logs import Seldom, event
+from tidings.watch.logs import Seldom
 from tidings.watch.metrics import Metrics
 
 POLL_SECONDS = 1.0
@@ -35,29 +34,6 @@ GRACE_SECONDS = 18.0
 RELEASE_SECONDS = 2.0
 """What the store does not take back by then runs out by itself."""
 LOG = "log"
-LOG_BATCHES = 2
-"""How many batches of the pure lane are claimed from the log at once. An append waits while they are written."""
-RESERVED_SECONDS_MAX = 15.0
-"""Short: while a reservation lasts, what comes after it in the log is not written."""
-
-
-@dataclass(frozen=True, slots=True)
-class Lane:
-    """How much of one kind of work a process does at once."""
-
-    concurrency: int = 4
-    batch: int = 100
-    rate_per_minute: float | None = None
-    in_order: bool = False
-
-
-NOTIFY = "notify"
-LANES = {
-    PURE: Lane(concurrency=1, batch=1000),
-    "fetch": Lane(concurrency=16),
-    "ai": Lane(concurrency=4),
-    NOTIFY: Lane(concurrency=1, in_order=True),
-}
 
 
 class Worker:
@@ -87,19 +63,11 @@ class Worker:
         poll_seconds: float = POLL_SECONDS,
         monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
-        self._items = items
         self._log = log
-        self._runner = runner
-        self._kit = kit
-        self._executor = executor
-        self._pipelines = pipelines
-        self._owner = owner
         self._waker = waker
         self._lanes = {n: lane for n, lane in lanes.items() if only_lane in (None, n)}
-        self._lease_seconds = lease_seconds
         self._poll_seconds = poll_seconds
         self._monotonic = monotonic
-        self._read_paused = paused
         self._merges = only_lane is None
         self._holder = Holder(
             items=items,
@@ -110,7 +78,6 @@ class Worker:
         )
         self._tasks: set[asyncio.Task[None]] = set()
         self._shares = Shares(shares or {}, now=monotonic)
-        self._starting = starting
         self._tally = Tally(
             owner=owner,
             executor=executor,
@@ -129,6 +96,7 @@ class Worker:
             grant_seconds=self._holder.grant_seconds,
             monotonic=monotonic,
         )
+        reserved_seconds = min(lease_seconds, RESERVED_SECONDS_MAX)
         self._batches = Batches(
             items=items,
             log=log,
@@ -137,15 +105,46 @@ class Worker:
             settler=self._settler,
             holder=self._holder,
             waker=waker,
-            reserved_seconds=min(lease_seconds, RESERVED_SECONDS_MAX),
+            reserved_seconds=reserved_seconds,
             monotonic=monotonic,
         )
-        self._pure_lane = lanes.get(PURE, LANES[PURE])
+        self._singles = Singles(
+            items=items,
+            runner=runner,
+            kit=kit,
+            executor=executor,
+            settler=self._settler,
+            holder=self._holder,
+            tally=self._tally,
+            shares=self._shares,
+            waker=waker,
+            lease_seconds=lease_seconds,
+            monotonic=monotonic,
+        )
+        self._claims = Claims(
+            items=items,
+            log=log,
+            executor=executor,
+            holder=self._holder,
+            tally=self._tally,
+            shares=self._shares,
+            starting=starting,
+            owner=owner,
+            pipelines=tuple(pipelines),
+            lanes=self._lanes,
+            paused=paused,
+            poll_seconds=poll_seconds,
+            reserved_seconds=reserved_seconds,
+            monotonic=monotonic,
+        )
+        self._idleness = Idleness(
+            claims=self._claims,
+            with_log=self._merges,
+            is_busy=lambda: self._is_busy,
+            changes=lambda: (self._holder.changes, self._started),
+        )
         self._seldom = Seldom()
         self._stop = asyncio.Event()
-        self._active: tuple[str, ...] = tuple(pipelines)
-        self._active_read = float("-inf")
-        self._busy = 0
         self._started = 0
 
     async def run(self, stop: asyncio.Event, grace_seconds: float = GRACE_SECONDS) -> None:
@@ -183,7 +182,7 @@ class Worker:
         """
         stop = stop or asyncio.Event()
         running = asyncio.create_task(self.run(stop))
-        idling = asyncio.create_task(self._idled(wait_for_due_seconds, wait_for_notices_seconds, on_wait))
+        idling = asyncio.create_task(self._idleness.wait(wait_for_due_seconds, wait_for_notices_seconds, on_wait))
         stopping = asyncio.create_task(stop.wait())
         try:
             await asyncio.wait({running, idling, stopping}, return_when=asyncio.FIRST_COMPLETED)
@@ -195,216 +194,92 @@ class Worker:
         if not idling.cancelled():
             idling.result()
 
-    async def _idled(
-        self, wait_for_due_seconds: float, wait_for_notices_seconds: float, on_wait: Callable[[float], None]
-    ) -> None:
-        while True:
-            while not await self._is_idle(wait_for_due_seconds):  # noqa: ASYNC110  # the fact is in the database
-                await asyncio.sleep(0.02)
-            notice_ms = await self._executor.read(self._next_notice_ms) if wait_for_notices_seconds else None
-            if notice_ms is None or notice_ms > wait_for_notices_seconds * 1000:
-                return
-            on_wait(max(0.0, notice_ms / 1000))
-            await asyncio.sleep(min(0.5, max(0.02, notice_ms / 1000)))
-
-    def _next_notice_ms(self) -> int | None:
-        return self._items.next_due_ms(self._active, (NOTIFY,)) if NOTIFY in self._lanes else None
-
-    async def _is_idle(self, wait_for_due_seconds: float) -> bool:
-        """Tell whether nothing is under way and nothing is due.
-
-        The answers of the store come one after the other. An item that was leased while the store looked for what is
-        due may be settled and due in its next state before that answer is here: so nothing may have changed meanwhile.
-        """
-        if self._is_busy or self._settler.is_busy:
-            return False
-        changes = self._changes
-        active = await self._active_pipelines()
-        if self._merges:
-            for name in active:
-                if await self._executor.read(self._log.unmerged, name):
-                    return False
-        due = await self._executor.read(self._due_in_ms, active)
-        if due is not None and due <= wait_for_due_seconds * 1000:
-            return False
-        return not self._is_busy and self._changes == changes
-
-    @property
-    def _changes(self) -> tuple[int, int]:
-        return self._holder.changes, self._started
-
     @property
     def _is_busy(self) -> bool:
-        return bool(self._busy or self._tasks or not self._holder.is_empty)
+        return bool(self._claims.under_way or self._tasks or not self._holder.is_empty or self._settler.is_busy)
 
-    def _due_in_ms(self, active: Sequence[str]) -> int | None:
-        return self._items.next_due_ms(active, tuple(self._lanes))
+    async def _lane_loop(self, lane: str) -> None:
+        """Claim what is due in a lane and start it."""
+        places = Places(BATCHES_IN_FLIGHT if lane == PURE else self._lanes[lane].concurrency)
+        pace = Pace(self._lanes[lane].rate_per_minute, now=self._monotonic)
+        await self._loop(
+            lane,
+            lambda: self._start_due(lane, places, pace),
+            lambda: self._claims.wait_seconds(lane, pace),
+        )
 
-    async def _active_pipelines(self) -> tuple[str, ...]:
-        """Return the pipelines that are not paused; read at most once a second."""
-        # Every lane asks this before every claim.
-        if self._monotonic() - self._active_read > 1.0:
-            paused = await self._executor.read(self._read_paused)
-            self._active = tuple(name for name in self._pipelines if f"pipeline:{name}" not in paused)
-            self._active_read = self._monotonic()
-        return self._active
+    async def _log_loop(self) -> None:
+        """Turn findings into items: claim them from the log, run what can be run before its birth, settle."""
+        places = Places(self._log.reservations_max)
 
-    async def _lane_loop(self, name: str) -> None:
-        lane = self._lanes[name]
-        # In the pure lane a place is a whole batch, elsewhere one item.
-        slots = asyncio.Semaphore(BATCHES_IN_FLIGHT if name == PURE else lane.concurrency)
-        pace = Pace(lane.rate_per_minute, now=self._monotonic)
+        async def start() -> int:
+            return sum([await self._start_from_log(pipeline, places) for pipeline in await self._claims.active()])
+
+        async def wait_seconds() -> float:
+            return self._poll_seconds
+
+        await self._loop(LOG, start, wait_seconds)
+
+    async def _loop(
+        self, name: str, start: Callable[[], Awaitable[int]], wait_seconds: Callable[[], Awaitable[float]]
+    ) -> None:
+        """Start what there is until told to stop; where there is nothing, sleep until woken or until it is time."""
         while not self._stop.is_set():
             try:
-                started = await self._start_due(name, lane, slots, pace)
+                started = await start()
             except Exception as error:  # noqa: BLE001  # a loop outlives every surprise
                 self._seldom.event("claiming failed", lane=name, error=describe(error))
                 await asyncio.sleep(self._poll_seconds)
                 continue
             if not started and not self._stop.is_set():
-                await self._waker.wait(name, await self._nap(name, pace))
+                await self._waker.wait(name, await wait_seconds())
 
-    async def _log_loop(self) -> None:
-        """Turn findings into items: claim them from the log, run what can be run before its birth, settle."""
-        slots = asyncio.Semaphore(self._log.reservations_max)
-        while not self._stop.is_set():
-            started = 0
-            try:
-                for pipeline in await self._active_pipelines():
-                    started += await self._start_from_log(pipeline, slots)
-            except Exception as error:  # noqa: BLE001  # a loop outlives every surprise
-                self._seldom.event("merging failed", error=describe(error))
-                await asyncio.sleep(self._poll_seconds)
-                continue
-            if not started and not self._stop.is_set():
-                await self._waker.wait(LOG, self._poll_seconds)
-
-    async def _start_from_log(self, pipeline: str, slots: asyncio.Semaphore) -> int:
+    async def _start_from_log(self, pipeline: str, places: Places) -> int:
         """Claim the next findings of a pipeline, and start those that may be run; return how many there were."""
-        if not await self._place(slots):
+        if not await places.take(self._stop):
             return 0
-        self._busy += 1
-        pure, share = self._pure_lane, self._shares.of(pipeline, PURE)
         try:
-            merged, reservation = await self._executor.write(
-                self._log.claim_findings,
-                pipeline,
-                LOG_BATCHES * (share.batch or pure.batch),
-                lease_seconds=self._batches.reserved_seconds,
-                # Findings that run before their birth are not claimed, and would not be held to a rate.
-                may_reserve=PURE in self._lanes and (pure.rate_per_minute or share.rate_per_minute) is None,
-            )
-            tell_merged(pipeline, merged)
-            if merged.read:
-                self._waker.wake_all()
-            if reservation is None:
-                slots.release()
-                return merged.read
-            self._tally.load(pipeline, len(reservation.findings), reservation.granted_at)
-            self._spawn(self._batches.run_reserved(reservation, slots))
-            return merged.read + len(reservation.findings)
+            merged, reservation = await self._claims.claim_findings(pipeline)
         except BaseException:
-            slots.release()
+            places.release()
             raise
-        finally:
-            self._busy -= 1
+        if merged:
+            self._waker.wake_all()
+        if reservation is None:
+            places.release()
+            return merged
+        self._spawn(self._batches.run_reserved(reservation, places))
+        return merged + len(reservation.findings)
 
-    async def _nap(self, name: str, pace: Pace) -> float:
-        """Return how long to sleep: until the next item is due, or until it is time to look again."""
-        try:
-            active = await self._active_pipelines()
-            due = await self._executor.read(self._items.next_due_ms, self._shares.open_to(active, name), (name,))
-        except StoreUnavailable:
-            return self._poll_seconds
-        opens = self._shares.opens_in(active, name)
-        waits = [self._poll_seconds if due is None else due / 1000, self._poll_seconds if opens is None else opens]
-        # At least 5 ms: an item that is due in this moment, but leased by another worker, must not make a busy loop.
-        return min(self._poll_seconds, max(0.005, pace.wait_seconds(), min(waits)))
-
-    async def _start_due(self, name: str, lane: Lane, slots: asyncio.Semaphore, pace: Pace) -> int:
+    async def _start_due(self, lane: str, places: Places, pace: Pace) -> int:
         """Claim and start what is due; waiting lanes claim only as many as they can start at once."""
         started = 0
-        active = self._shares.open_to(await self._active_pipelines(), name)
-        # A look first: on SQLite a claim that finds nothing would still take the one write lock.
-        for pipeline in await self._executor.read(self._items.with_due, active, name):
-            if not await self._place(slots):
+        for pipeline in await self._claims.pipelines_due(lane):
+            if not await places.take(self._stop):
                 break
-            room = lane.batch if name == PURE else 1 + _free(slots)
+            room = self._lanes[lane].batch if lane == PURE else 1 + places.free
             try:
-                leases = await self._claim(
-                    pipeline, name, min(room, lane.batch, pace.free(), self._shares.room(pipeline, name)), lane.in_order
-                )
+                leases = await self._claims.claim(pipeline, lane, min(room, pace.free()))
             except BaseException:
-                slots.release()
+                places.release()
                 raise
             started += len(leases)
             pace.take(len(leases))
             if not leases:
-                slots.release()
-            elif name == PURE:
-                self._spawn(self._batches.run_leased(leases, slots))
+                places.release()
+            elif lane == PURE:
+                self._spawn(self._batches.run_leased(leases, places))
             else:
-                for number, lease in enumerate(leases):
-                    # The first place was taken above, before the claim.
-                    if number:
-                        await slots.acquire()
-                    self._shares.begin(pipeline, name)
-                    self._spawn(self._run_one(lease, name, slots))
+                await self._start_each(leases, lane, places)
         return started
 
-    async def _place(self, slots: asyncio.Semaphore) -> bool:
-        """Wait for a free place; False where the worker is told to stop first."""
-        if not slots.locked():
-            await slots.acquire()
-        else:
-            # A long attempt may hold the last place: a worker that is told to stop does not wait for it here.
-            taking, stopping = asyncio.create_task(slots.acquire()), asyncio.create_task(self._stop.wait())
-            await asyncio.wait({taking, stopping}, return_when=asyncio.FIRST_COMPLETED)
-            stopping.cancel()
-            if not taking.done():
-                taking.cancel()
-                return False
-        if self._stop.is_set():
-            slots.release()
-            return False
-        return True
-
-    async def _claim(self, pipeline: str, lane: str, limit: int, in_order: bool) -> list[Lease]:
-        if limit < 1:
-            return []
-        self._busy += 1
-        asked_at = self._monotonic()
-        try:
-            rate = self._shares.of(pipeline, lane).rate_per_minute
-            leases = await self._executor.write(
-                self._items.claim if rate is None else partial(self._claim_at_rate, rate),
-                pipeline,
-                lane,
-                limit,
-                owner=self._owner,
-                lease_seconds=self._holder.grant_seconds,
-                in_order=in_order,
-                suspects_alone=lane == PURE,
-            )
-            self._holder.take(leases, asked_at)
-            if leases:
-                self._tally.load(pipeline, len(leases), leases[-1].granted_at)
-        finally:
-            self._busy -= 1
-        if leases:
-            event("loaded", level=logging.DEBUG, pipeline=pipeline, lane=lane, loaded=len(leases))
-        return leases
-
-    def _claim_at_rate(self, rate: float, pipeline: str, lane: str, limit: int, **how: Any) -> list[Lease]:
-        """Claim as many as the pipeline's own rate allows; all processes share that rate, so the claim is counted."""
-        assert self._starting is not None, "a rate of a pipeline needs the store that counts it"
-        with self._starting(f"lane:{pipeline}:{lane}", rate) as starts:
-            leases = self._items.claim(pipeline, lane, min(limit, starts.free), **how) if starts.free else []
-            starts.made = len(leases)
-        if not starts.free:
-            # Looked at again soon: the wait was measured by the database's clock, which may be set.
-            self._shares.hold(pipeline, lane, min(self._poll_seconds, starts.wait_ms / 1000))
-        return leases
+    async def _start_each(self, leases: list[Lease], lane: str, places: Places) -> None:
+        for number, lease in enumerate(leases):
+            # The first place was taken before the claim.
+            if number:
+                await places.acquire()
+            self._shares.begin(lease.pipeline, lane)
+            self._spawn(self._singles.run(lease, lane, places))
 
     def _spawn(self, work: Any) -> None:
         self._started += 1
@@ -419,30 +294,6 @@ class Worker:
             # Nothing was settled, so the leases run out and are swept: that costs each item an attempt, not the worker
             # its life.
             self._seldom.event("attempt lost", error=describe(error))
-
-    async def _run_one(self, lease: Lease, lane: str, slots: asyncio.Semaphore) -> None:
-        started = self._monotonic()
-        try:
-            attempt = self._runner.begin(lease, self._lease_seconds)
-            if isinstance(attempt, Settlement):
-                settlement = attempt
-            else:
-                self._holder.begin(lease, attempt.work)
-                prefetch = partial(self._executor.read, self._items.prefetch, lease.pipeline)
-                settlement = await self._runner.run_waiting(attempt, self._kit, self._lease_seconds, prefetch)
-            self._tally.observe(settlement, self._monotonic() - started)
-            self._settler.put(settlement)
-        except asyncio.CancelledError:
-            raise
-        except BaseException:
-            self._holder.forget([lease])
-            raise
-        finally:
-            slots.release()
-            self._shares.end(lease.pipeline, lane)
-            if self._shares.of(lease.pipeline, lane).concurrency is not None:
-                # The lane may be asleep although it has places: this pipeline had none.
-                self._waker.wake(lane)
 
     async def _end_within(self, seconds: float, tasks: set[asyncio.Task[None]]) -> None:
         if not tasks:
@@ -461,7 +312,3 @@ class Worker:
         self._holder.forget(self._settler.unsettled)
         await self._holder.give_back(RELEASE_SECONDS)
         await self._batches.give_back(RELEASE_SECONDS)
-
-
-def _free(slots: asyncio.Semaphore) -> int:
-    return slots._value

@@ -31,7 +31,7 @@ from tidings.model.publication import (
 from tidings.model.query import Query, parse
 from tidings.model.query_match import matches
 from tidings.model.vocabulary import PLAIN, Vocabulary, vocabulary_of
-from tidings.model.workflow import Processor, Transition, Work, Workflow
+from tidings.model.workflow import NOTIFY, Processor, Transition, Work, Workflow
 from tidings.publish.delivery import Delivery, short_id
 from tidings.publish.digests import Accountant
 
@@ -77,7 +77,7 @@ def delivery_workflow(
                 "queued",
                 "sent",
                 processor=send,
-                lane="notify",
+                lane=NOTIFY,
                 retry=retry,
                 publishes=True,
                 prefetch=_told_of,
