@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -14,6 +13,7 @@ from pydantic import BaseModel, SecretStr
 from tidings import __version__
 from tidings.config import Settings, notifier_modules, pipeline_modules, variable
 from tidings.discover.poller import TURN_SECONDS
+from tidings.lane_settings import lanes_of, shares_of
 from tidings.mirroring import MirrorSpec, mirror_specs
 from tidings.model.clock import SystemClock
 from tidings.model.errors import BadInput, Misconfigured
@@ -22,7 +22,6 @@ from tidings.model.publication import Calm, Route
 from tidings.model.query import parse, point_at
 from tidings.model.query_tree import InThread, parts_of
 from tidings.model.vocabulary import Vocabulary, no_field, vocabulary_of
-from tidings.model.workflow import NOTIFY
 from tidings.net.client import FetchLimits
 from tidings.net.endpoints import endpoint_url
 from tidings.process.enrich.enricher import Terms
@@ -141,8 +140,8 @@ def wiring_from(settings: Settings, **changes: Any) -> Wiring:
         "ai": _ai_spec(settings),
         "mirrors": mirror_specs(settings, pipelines),
         "stories": _story_spec(settings, pipelines),
-        "lanes": _lanes(settings),
-        "shares": _shares(settings, pipelines),
+        "lanes": lanes_of(settings),
+        "shares": shares_of(settings, pipelines),
         "lease_seconds": settings.lease_seconds,
         "dead_letter_days": settings.dead_letter_days,
         "intake_days": settings.intake_days,
@@ -306,34 +305,6 @@ def _ai_spec(settings: Settings) -> AiSpec | None:
         falls_back=ai.falls_back,
     )
     return AiSpec(ai.base_url, ai.model, ai.api_key.get_secret_value() if ai.api_key else None, terms)
-
-
-def _lanes(settings: Settings) -> dict[str, Lane]:
-    return {name: dataclasses.replace(LANES[name], **getattr(settings.lanes, name).model_dump()) for name in LANES}
-
-
-def _shares(settings: Settings, pipelines: list[Pipeline]) -> dict[str, dict[str, Share]]:
-    """Return what each pipeline may have of the lanes; refuse what its lanes cannot give."""
-    lanes = _lanes(settings)
-    shares: dict[str, dict[str, Share]] = {}
-    for pipeline in pipelines:
-        table = settings.pipeline_lanes.get(pipeline.name)
-        own = [t.lane for workflow in pipeline.workflows.values() for t in workflow.transitions]
-        own += [NOTIFY] if pipeline.announce else []
-        for name in table.model_fields_set if table is not None else ():
-            place, lane = f"pipelines.{pipeline.name}.lanes.{name}", getattr(table, name)
-            if name not in own:
-                used = ", ".join(dict.fromkeys(own))
-                raise Misconfigured(f"{place}: {pipeline.name} has no step in this lane; its lanes are {used}")
-            share = Share(getattr(lane, "concurrency", None), lane.batch, lane.rate_per_minute)
-            for key in ("concurrency", "batch"):
-                wanted, most = getattr(share, key), getattr(lanes[name], key)
-                if wanted is not None and wanted > most:
-                    raise Misconfigured(
-                        f"{place}.{key}: {wanted} is more than the {most} of the whole lane; raise lanes.{name}.{key}"
-                    )
-            shares.setdefault(pipeline.name, {})[name] = share
-    return shares
 
 
 def hide_secrets(settings: BaseModel) -> None:

@@ -18,7 +18,7 @@ from tests.support.postgres import new_postgres_database
 from tidings.model.errors import BadInput, StoreUnavailable
 from tidings.model.publication import Notice, Route
 from tidings.store.db.database import Database, connect
-from tidings.store.db.sqlite import SqliteTx
+from tidings.store.db.sqlite_tx import SqliteTx
 from tidings.store.upkeep.backup import verify, write_backup
 from tidings.store.upkeep.digests import write_digests
 from tidings.store.upkeep.migrate import migrate

@@ -8,7 +8,7 @@ import pytest
 from tests.support.example import thing
 from tests.support.store import Ground, altered
 
-from tidings.store.db.sqlite import SqliteTx
+from tidings.store.db.sqlite_tx import SqliteTx
 
 
 def bear(ground: Ground, first: int, count: int) -> None:

@@ -17,7 +17,7 @@ from tidings.model.clock import DAY_MS
 from tidings.model.errors import BadInput
 from tidings.model.item import Appended, Finding
 from tidings.model.publication import Presentation, Retention
-from tidings.store.db.postgres import columns_of, compiled
+from tidings.store.db.postgres_tx import columns_of, compiled
 
 OpenGround = Callable[..., Ground]
 

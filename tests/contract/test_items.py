@@ -16,10 +16,10 @@ from tests.support.store import LEASE_SECONDS, Ground, altered
 
 from tidings.model.errors import BadInput, StoreUnavailable
 from tidings.model.item import HIGH, LOW, ByHand, Finding, Leased, Link, fingerprint
+from tidings.model.item_views import Replayed
 from tidings.model.outcome import Advance, Outcome
 from tidings.model.pipeline import Pipeline
 from tidings.model.settlement import Settlement
-from tidings.model.views import Replayed
 from tidings.model.workflow import Transition, Work, Workflow
 
 OpenGround = Callable[..., Ground]

@@ -18,7 +18,7 @@ from tidings.model.outcome import Advance, Outcome
 from tidings.model.pipeline import Pipeline
 from tidings.model.publication import Retention
 from tidings.model.workflow import Transition, Work, Workflow
-from tidings.store.db.postgres import compiled
+from tidings.store.db.postgres_tx import compiled
 
 OpenGround = Callable[..., Ground]
 

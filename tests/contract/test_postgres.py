@@ -20,7 +20,8 @@ from tests.support.proxy import Proxy, proxied
 
 from tidings.model.errors import Misconfigured, StoreUnavailable
 from tidings.store.db.conninfo import hosts_from
-from tidings.store.db.postgres import PostgresDatabase, PostgresTx
+from tidings.store.db.postgres import PostgresDatabase
+from tidings.store.db.postgres_tx import PostgresTx
 
 
 def closed_port() -> int:

@@ -8,7 +8,7 @@ from collections.abc import Callable
 import pytest
 from tests.guards.shrinking import check, sources
 
-DRIVERS = ("store/db/sqlite.py", "store/db/postgres.py")
+DRIVERS = tuple(f"store/db/{name}.py" for name in ("sqlite", "sqlite_tx", "postgres", "postgres_tx"))
 Rule = Callable[[ast.AST], bool]
 
 

@@ -79,7 +79,7 @@ def fits(row: Any, columns: tuple[str, ...]) -> bool:
 
 def queries() -> Iterator[Query]:
     """Find every `rows`, `row`, `returning` and `value` in the store."""
-    drivers = ("sqlite.py", "postgres.py")  # these define the calls
+    drivers = ("sqlite_tx.py", "postgres_tx.py")  # these define the calls
     for file in sorted((SOURCE / "tidings" / "store").rglob("*.py")):
         if file.name in drivers:
             continue

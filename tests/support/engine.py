@@ -13,10 +13,11 @@ from pydantic import SecretStr
 from tests.support.followed_search import FollowedSearch
 from tidings.app import App
 from tidings.model.contracts import Hit
+from tidings.model.item_views import ItemRow, ItemView
 from tidings.model.pipeline import Pipeline
 from tidings.model.publication import Route
 from tidings.model.query import parse
-from tidings.model.views import ItemRow, ItemView, RunView
+from tidings.model.views import RunView
 from tidings.model.vocabulary import vocabulary_of
 from tidings.process.lanes import LANES, Lane
 from tidings.publish.notifiers.discord import Settings

@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from tidings.store.db.database import Tx
-from tidings.store.db.postgres import PostgresTx
-from tidings.store.db.sqlite import SqliteTx
+from tidings.store.db.postgres_tx import PostgresTx
+from tidings.store.db.sqlite_tx import SqliteTx
 
 _PARAMETER = re.compile(r"(?<![:\w]):([a-z][a-z_0-9]*)")
 

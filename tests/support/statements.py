@@ -6,10 +6,10 @@ import re
 
 import apsw.ext
 
-from tidings.store.db import postgres, sqlite, statements
+from tidings.store.db import postgres_tx, sqlite_tx, statements
 from tidings.store.db.database import Tx
-from tidings.store.db.postgres import PostgresTx
-from tidings.store.db.sqlite import SqliteTx
+from tidings.store.db.postgres_tx import PostgresTx
+from tidings.store.db.sqlite_tx import SqliteTx
 
 
 def columns_of(tx: Tx, name: str) -> tuple[str, ...]:
@@ -37,7 +37,7 @@ def _numbered(name: str) -> str:
     """Return the text of a statement as PostgreSQL itself would have it, with $1 for the first value."""
     numbers: dict[str, str] = {}
     text = re.sub(
-        r"%\((\w+)\)s", lambda match: numbers.setdefault(match[1], f"${len(numbers) + 1}"), postgres.compiled(name)
+        r"%\((\w+)\)s", lambda match: numbers.setdefault(match[1], f"${len(numbers) + 1}"), postgres_tx.compiled(name)
     )
     return text.replace("%%", "%")
 
@@ -45,6 +45,6 @@ def _numbered(name: str) -> str:
 def _query(tx: SqliteTx, name: str) -> apsw.ext.QueryDetails:
     """Have a statement prepared, as for one row where it takes a batch."""
     statement = statements.load("sqlite")[name]
-    text, params = sqlite.compiled(name, 1 if statement.columns else 0)
+    text, params = sqlite_tx.compiled(name, 1 if statement.columns else 0)
     values = [None] * (len(statement.columns) + len(params))
     return apsw.ext.query_info(tx.connection, text, values, explain_query_plan=True)

@@ -12,7 +12,7 @@ from tidings.cli.help import Command, Group
 from tidings.cli.options import ConfigOption, JsonOption
 from tidings.cli.output import fail, moment, say, show_json, show_table
 from tidings.cli.store import actor, opened_store
-from tidings.model.views import DeadGroup
+from tidings.model.item_views import DeadGroup
 from tidings.model.vocabulary import unknown_value
 
 PipelineOption = Annotated[str | None, typer.Option(help="Only this pipeline.")]

@@ -8,7 +8,7 @@ from typing import Annotated
 from tidings.cli.options import ConfigOption, JsonOption, KeyArgument, KindArgument, PipelineOrNumberArgument
 from tidings.cli.output import moment, say, show_json
 from tidings.cli.store import named_item, opened_store
-from tidings.model.views import ItemView
+from tidings.model.item_views import ItemView
 
 _EXACT = re.compile(r"(\d{4}-\d\d-\d\d)T(\d\d:\d\d:\d\d)(?:\.\d+)?Z")
 

@@ -10,7 +10,7 @@ from tidings.cli.options import ConfigOption, JsonOption
 from tidings.cli.output import console, fail, say, show_json, show_table
 from tidings.cli.store import opened_store
 from tidings.model.item import STANDINGS
-from tidings.model.views import ItemRow
+from tidings.model.item_views import ItemRow
 from tidings.model.vocabulary import unknown_item_values, unknown_value
 
 WIDE = 140

@@ -16,8 +16,8 @@ from tidings.cli.output import end, fail, moment
 from tidings.follow.search.follower import SearchFollower
 from tidings.follow.search.index import SearchIndex
 from tidings.model.errors import Misconfigured, StoreUnavailable, TidingsError
+from tidings.model.item_views import ItemView
 from tidings.model.pipeline import Pipeline
-from tidings.model.views import ItemView
 from tidings.parts import follow_loop, open_search, pipelines_of, send_nothing, store_of, story_follower
 from tidings.store.db.database import Database, connect
 from tidings.store.db.executor import StoreExecutor

@@ -1,16 +1,13 @@
 """TOML and environment become checked settings. Every mistake is named with its key and with what helps."""
 
+from tidings.config.environment import NOT_SETTINGS, PREFIX, overlay, variable
 from tidings.config.loading import (
     DEFAULT_FILE,
-    NOT_SETTINGS,
-    PREFIX,
     check,
     load,
-    overlay,
     parse_toml,
     read_toml,
     refuse_secrets,
-    variable,
 )
 from tidings.config.plugins import notifier_modules, pipeline_modules
 from tidings.config.routes import RouteSettings

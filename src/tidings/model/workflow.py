@@ -13,6 +13,7 @@ from tidings.model.backoff import RetryPolicy
 from tidings.model.errors import Misconfigured
 from tidings.model.item import Lease
 from tidings.model.outcome import Outcome, Verdict
+from tidings.model.workflow_checks import check
 
 PURE = "pure"
 """The lane of what never waits."""
@@ -94,6 +95,11 @@ class Transition:
         """The source states as declared; may hold ANY."""
         return (self.source,) if isinstance(self.source, str) else self.source
 
+    @property
+    def named_sources(self) -> frozenset[str]:
+        """The source states that are named."""
+        return frozenset(self.sources) - {ANY}
+
 
 def _function(processor: Any) -> Any:
     while hasattr(processor, "func"):
@@ -139,8 +145,8 @@ class Workflow:
         automatic: dict[str, tuple[Transition, ...]] = {}
         scheduled: dict[str, tuple[Transition, ...]] = {}
         for state in self.states:
-            automatic[state] = tuple(t for t in self.transitions if t.trigger == "automatic" and leaves(t, state))
-            scheduled[state] = tuple(t for t in self.transitions if t.trigger == "scheduled" and leaves(t, state))
+            automatic[state] = tuple(t for t in self.ways_from(state) if t.trigger == "automatic")
+            scheduled[state] = tuple(t for t in self.ways_from(state) if t.trigger == "scheduled")
         following = {state: automatic[state] or scheduled[state] for state in self.states}
         object.__setattr__(self, "_automatic", automatic)
         object.__setattr__(self, "following", following)
@@ -166,6 +172,10 @@ class Workflow:
             state_since_ms=lease.state_since,
         )
 
+    def ways_from(self, state: str) -> tuple[Transition, ...]:
+        """Return every way out of a state, in declared order."""
+        return tuple(t for t in self.transitions if leaves(t, state))
+
     def automatic_from(self, state: str) -> tuple[Transition, ...]:
         """Return the automatic ways out of a state, in declared order."""
         return self.__dict__["_automatic"].get(state, ())  # type: ignore[no-any-return]
@@ -176,7 +186,7 @@ class Workflow:
 
     def by_hand_from(self, state: str) -> tuple[Transition, ...]:
         """Return what a person may perform in a state."""
-        return tuple(t for t in self.transitions if t.trigger not in ("automatic", "chosen") and leaves(t, state))
+        return tuple(t for t in self.ways_from(state) if t.trigger not in ("automatic", "chosen"))
 
     def chosen_from(self, state: str, name: str) -> Transition:
         """Return the way out of a state that a processor named."""
@@ -212,8 +222,8 @@ class Workflow:
         reached, frontier = {self.start}, [self.start]
         while frontier:
             here = frontier.pop()
-            for transition in self.transitions:
-                if leaves(transition, here) and transition.target not in reached and here != state:
+            for transition in () if here == state else self.ways_from(here):
+                if transition.target not in reached:
                     reached.add(transition.target)
                     frontier.append(transition.target)
         return now == state or now not in reached
@@ -254,104 +264,6 @@ def leaves(transition: Transition, state: str) -> bool:
     if ANY in transition.sources:
         return state != transition.target
     return state in transition.sources
-
-
-def check(workflow: Workflow) -> None:
-    """Refuse a declaration that could leave an item stuck or moving for ever."""
-    _check_names(workflow)
-    _check_retries(workflow)
-    for state in workflow.states:
-        _check_state(workflow, state)
-    _check_reachable(workflow)
-    _check_cycles(workflow)
-
-
-def _check_names(workflow: Workflow) -> None:
-    known = set(workflow.states)
-    if len(known) != len(workflow.states):
-        raise Misconfigured(f"{workflow.kind}: a state is declared twice")
-    named = {workflow.start, *workflow.terminal, *workflow.failures, *workflow.phases}
-    for transition in workflow.transitions:
-        named |= {transition.target, *transition.sources} - {ANY}
-    if unknown := sorted(named - known):
-        raise Misconfigured(f"{workflow.kind}: unknown states {', '.join(unknown)}")
-    names = [t.name for t in workflow.transitions]
-    if len(set(names)) != len(names):
-        raise Misconfigured(f"{workflow.kind}: two transitions share a name")
-    entered = {t.target for t in workflow.transitions}
-    starts = [s for s in workflow.states if s not in entered and s != workflow.start]
-    if starts:
-        raise Misconfigured(f"{workflow.kind}: nothing leads to {', '.join(starts)}: a second start, or unreachable")
-
-
-def _check_retries(workflow: Workflow) -> None:
-    declared = {t.name: t for t in workflow.transitions}
-    for transition in workflow.transitions:
-        if transition.trigger == "chosen" and (transition.processor or transition.criterion):
-            raise Misconfigured(f"{workflow.kind}: {transition.name} is chosen by a processor, so it has none itself")
-        if transition.trigger != "automatic" and not transition.is_pure:
-            raise Misconfigured(f"{workflow.kind}: {transition.name} may be performed by hand, so it must be pure")
-        for ending in (transition.retry.exhausted, transition.retry.refused):
-            if ending in (None, "dead_letter", "park"):
-                continue
-            if ending not in declared or declared[ending].trigger in ("automatic", "chosen"):
-                raise Misconfigured(
-                    f"{workflow.kind}: {transition.name} ends in {ending!r}, which is no manual transition"
-                )
-
-
-def _check_state(workflow: Workflow, state: str) -> None:
-    ways = [t for t in workflow.transitions if leaves(t, state)]
-    if not ways and state not in workflow.terminal:
-        raise Misconfigured(f"{workflow.kind}: state {state} has no way out and is not terminal")
-    if state in workflow.terminal and any(t.trigger == "automatic" for t in ways):
-        raise Misconfigured(f"{workflow.kind}: terminal state {state} has an automatic way out")
-    if len({t.lane for t in ways if t.trigger == "automatic"}) > 1:
-        raise Misconfigured(f"{workflow.kind}: the automatic ways out of {state} use different lanes")
-
-
-def _check_reachable(workflow: Workflow) -> None:
-    reached, frontier = {workflow.start}, [workflow.start]
-    while frontier:
-        state = frontier.pop()
-        for transition in workflow.transitions:
-            if leaves(transition, state) and transition.target not in reached:
-                reached.add(transition.target)
-                frontier.append(transition.target)
-    if lost := [s for s in workflow.states if s not in reached]:
-        raise Misconfigured(f"{workflow.kind}: no way leads from {workflow.start} to {', '.join(lost)}")
-
-
-def _check_cycles(workflow: Workflow) -> None:
-    edges = {
-        s: [
-            t.target
-            for t in workflow.transitions
-            if t.trigger == "automatic" and leaves(t, s) and not _bounded(workflow, t)
-        ]
-        for s in workflow.states
-    }
-    done: set[str] = set()
-    for root in workflow.states:
-        path: list[str] = []
-        _walk(root, edges, path, done, workflow.kind)
-
-
-def _bounded(workflow: Workflow, transition: Transition) -> bool:
-    return transition.name in workflow.bounded_cycles and transition.criterion is not None
-
-
-def _walk(state: str, edges: dict[str, list[str]], path: list[str], done: set[str], kind: str) -> None:
-    if state in path:
-        circle = " -> ".join([*path[path.index(state) :], state])
-        raise Misconfigured(f"{kind}: automatic transitions form a cycle without a bound: {circle}")
-    if state in done:
-        return
-    path.append(state)
-    for target in edges[state]:
-        _walk(target, edges, path, done, kind)
-    path.pop()
-    done.add(state)
 
 
 def _moves(workflow: Workflow) -> list[tuple[Transition, str]]:

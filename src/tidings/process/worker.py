@@ -6,7 +6,6 @@ import asyncio
 import contextlib
 import time
 from collections.abc import Awaitable, Callable, Mapping
-from typing import Any
 
 from tidings.model.contracts import Executor, Items, Kit, Log
 from tidings.model.endings import describe
@@ -24,6 +23,7 @@ from tidings.process.settler import Settler
 from tidings.process.shares import Share, Shares, Starting
 from tidings.process.singles import Singles
 from tidings.process.tally import Record, RecordRun, Tally
+from tidings.process.tasks import Tasks, end_within
 from tidings.process.waker import Waker
 from tidings.watch.logs import Seldom
 from tidings.watch.metrics import Metrics
@@ -76,7 +76,7 @@ class Worker:
             grant_seconds=grant_seconds,
             monotonic=monotonic,
         )
-        self._tasks: set[asyncio.Task[None]] = set()
+        self._tasks = Tasks()
         self._shares = Shares(shares or {}, now=monotonic)
         self._tally = Tally(
             owner=owner,
@@ -141,11 +141,10 @@ class Worker:
             claims=self._claims,
             with_log=self._merges,
             is_busy=lambda: self._is_busy,
-            changes=lambda: (self._holder.changes, self._started),
+            changes=lambda: (self._holder.changes, self._tasks.started),
         )
         self._seldom = Seldom()
         self._stop = asyncio.Event()
-        self._started = 0
 
     async def run(self, stop: asyncio.Event, grace_seconds: float = GRACE_SECONDS) -> None:
         """Work until `stop` is set; then finish or give back what is under way."""
@@ -157,7 +156,7 @@ class Worker:
         await stop.wait()
         until = self._monotonic() + grace_seconds
         self._waker.wake_all()
-        await self._end_within(grace_seconds, set(loops))
+        await end_within(grace_seconds, set(loops))
         await self._drain(until)
         for task in side:
             task.cancel()
@@ -248,7 +247,7 @@ class Worker:
         if reservation is None:
             places.release()
             return merged
-        self._spawn(self._batches.run_reserved(reservation, places))
+        self._tasks.start(self._batches.run_reserved(reservation, places))
         return merged + len(reservation.findings)
 
     async def _start_due(self, lane: str, places: Places, pace: Pace) -> int:
@@ -268,7 +267,7 @@ class Worker:
             if not leases:
                 places.release()
             elif lane == PURE:
-                self._spawn(self._batches.run_leased(leases, places))
+                self._tasks.start(self._batches.run_leased(leases, places))
             else:
                 await self._start_each(leases, lane, places)
         return started
@@ -279,33 +278,11 @@ class Worker:
             if number:
                 await places.acquire()
             self._shares.begin(lease.pipeline, lane)
-            self._spawn(self._singles.run(lease, lane, places))
-
-    def _spawn(self, work: Any) -> None:
-        self._started += 1
-        task = asyncio.create_task(work)
-        self._tasks.add(task)
-        # The set keeps the task alive: asyncio itself holds only a weak reference.
-        task.add_done_callback(self._ended)
-
-    def _ended(self, task: asyncio.Task[None]) -> None:
-        self._tasks.discard(task)
-        if not task.cancelled() and (error := task.exception()) is not None:
-            # Nothing was settled, so the leases run out and are swept: that costs each item an attempt, not the worker
-            # its life.
-            self._seldom.event("attempt lost", error=describe(error))
-
-    async def _end_within(self, seconds: float, tasks: set[asyncio.Task[None]]) -> None:
-        if not tasks:
-            return
-        _, late = await asyncio.wait(tasks, timeout=seconds)
-        for task in late:
-            task.cancel()
-        await asyncio.gather(*late, return_exceptions=True)
+            self._tasks.start(self._singles.run(lease, lane, places))
 
     async def _drain(self, until: float) -> None:
         """Let attempts under way finish and settle; cancel what does not, and give its leases back."""
-        await self._end_within(max(0.0, until - self._monotonic()), self._tasks)
+        await self._tasks.end_within(max(0.0, until - self._monotonic()))
         await self._settler.finish(max(1.0, until - self._monotonic()))
         # An attempt that was made and could not be written is not given back as unused: a notice may have been posted.
         # Its lease runs out, which is counted.

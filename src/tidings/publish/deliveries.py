@@ -95,7 +95,7 @@ def delivery_workflow(
                 "sealed",
                 "sent",
                 processor=send,
-                lane="notify",
+                lane=NOTIFY,
                 retry=retry,
                 publishes=True,
                 prefetch=_told_of,

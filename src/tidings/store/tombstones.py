@@ -11,8 +11,8 @@ from typing import NamedTuple
 
 from tidings.model.errors import BadInput
 from tidings.model.item import Finding
+from tidings.model.item_views import TombstoneView
 from tidings.model.pipeline import Pipeline
-from tidings.model.views import TombstoneView
 from tidings.store.db.database import Database, Tx
 
 

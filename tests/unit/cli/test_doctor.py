@@ -84,7 +84,7 @@ async def test_a_wrong_key_is_broken(home: Path, monkeypatch: pytest.MonkeyPatch
 
 
 async def test_many_feeds_on_one_host_wait_their_turn(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tidings.cli.doctor.WAIT_SECONDS", 0.5)
+    monkeypatch.setattr("tidings.cli.doctor_services.WAIT_SECONDS", 0.5)
     async with World(stands_still=True) as world:
         settings = world.settings("sqlite:///tidings.db")
         address = settings["pipelines"]["feeds"]["feeds"][0]["url"]

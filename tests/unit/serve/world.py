@@ -24,10 +24,11 @@ from tidings.model.clock import rfc3339
 from tidings.model.contracts import Kit
 from tidings.model.errors import BadInput, Misconfigured, Permanent, StoreUnavailable
 from tidings.model.item import Finding, Link, fingerprint, ref
+from tidings.model.item_views import ItemView
 from tidings.model.outcome import Advance, No, Outcome, Verdict
 from tidings.model.pipeline import Page, Pipeline, Run, Schedule, Source
 from tidings.model.publication import Collection, Document, Filter, FullText, IdIndex, Presentation
-from tidings.model.views import ItemView, RunView
+from tidings.model.views import RunView
 from tidings.model.workflow import ANY, Transition, Work, Workflow
 from tidings.pipelines.bitcoin_news.cards import MOODS
 from tidings.pipelines.hacker_news.cards import is_front

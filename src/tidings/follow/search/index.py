@@ -13,11 +13,12 @@ import tantivy
 
 from tidings.follow.search.cursors import Pins
 from tidings.follow.search.deadline import QUERY_SECONDS_MAX, Deadline
-from tidings.follow.search.entry import SearchEntry, decode
+from tidings.follow.search.entry import SearchEntry
 from tidings.follow.search.folder import IndexFolder, is_damage
 from tidings.follow.search.question import IndexState, SearchQuestion, answer
 from tidings.follow.search.schema import POSITION, item_mark, mark, value_mark, written
 from tidings.follow.search.similar import similar_hits
+from tidings.follow.search.stored import entry_of, put_position, stored_position
 from tidings.follow.search.suggestions import suggestions
 from tidings.model.contracts import Found, Hit, SearchOrder
 from tidings.model.errors import BadInput, Transient
@@ -85,7 +86,7 @@ class SearchIndex:
         with self._lock:
             if pipeline in self._positions:
                 return self._positions[pipeline]
-            found = self._safely(lambda: self._stored_position(pipeline), None)
+            found = self._safely(lambda: stored_position(self._state(), pipeline), None)
             self._asked.add(pipeline)
             return found
 
@@ -104,7 +105,8 @@ class SearchIndex:
                 writer.delete_documents_by_term("marks", item_mark(pipeline, item))
             for entry in entries.values():
                 writer.add_document(written(entry))
-            self._put_position(writer, pipeline, position)
+            put_position(writer, pipeline, position)
+            self._positions[pipeline] = position
             self._pending += len(entries) + len(withdrawn) + 1
             if flush or self._pending >= self._pending_max:
                 self._commit(writer)
@@ -270,7 +272,7 @@ class SearchIndex:
         state = self._state() if items else None
         if state is None:
             return {}
-        entries = (_entry_of(state, pipeline, item) for item in dict.fromkeys(items))
+        entries = (entry_of(state, pipeline, item) for item in dict.fromkeys(items))
         return {entry.item: entry.thread for entry in entries if entry is not None}
 
     def _present(self, pipeline: str, items: Collection[int]) -> Collection[int]:
@@ -290,29 +292,8 @@ class SearchIndex:
             self._built[pipeline] = None
         return present
 
-    def _put_position(self, writer: tantivy.IndexWriter, pipeline: str, position: str) -> None:
-        writer.delete_documents_by_term("marks", mark(POSITION, pipeline))
-        note = tantivy.Document()
-        note.add_text("marks", f"{mark(POSITION, '')} {mark(POSITION, pipeline)}")
-        note.add_bytes("entry", position.encode())
-        writer.add_document(note)
-        self._positions[pipeline] = position
-
     def _commit(self, writer: tantivy.IndexWriter) -> None:
         writer.commit()
         self._pending = 0
         self._positions.clear()
         self._index.reload()
-
-    def _stored_position(self, pipeline: str) -> str | None:
-        state = self._state()
-        query = tantivy.Query.term_query(state.schema, "marks", mark(POSITION, pipeline), "basic")
-        hits = state.searcher.search(query, 1).hits
-        return bytes(state.searcher.doc(hits[0][1])["entry"][0]).decode() if hits else None
-
-
-def _entry_of(state: IndexState, pipeline: str, item: int) -> SearchEntry | None:
-    """Read what the index keeps of an item."""
-    query = tantivy.Query.term_query(state.schema, "marks", item_mark(pipeline, item), "basic")
-    hits = state.searcher.search(query, 1).hits
-    return decode(state.searcher.doc(hits[0][1])["entry"][0]) if hits else None

@@ -4,19 +4,8 @@ from __future__ import annotations
 
 from typing import Protocol
 
-from tidings.model.views import (
-    AlertView,
-    ChannelView,
-    DeadGroup,
-    DeliveryView,
-    Event,
-    ItemRow,
-    ItemView,
-    Point,
-    Replayed,
-    SourceView,
-    StatusView,
-)
+from tidings.model.item_views import DeadGroup, DeliveryView, Event, ItemRow, ItemView, Replayed
+from tidings.model.views import AlertView, ChannelView, Point, SourceView, StatusView
 
 
 class StatusViews(Protocol):

@@ -13,135 +13,23 @@ import msgspec
 
 from tidings.discover.ranged import UnreadId
 from tidings.model.contracts import Kit
-from tidings.model.errors import BadInput
-from tidings.model.item import LOW, NORMAL, Rejected
 from tidings.model.pipeline import Page, Ranking, Run, Schedule
+from tidings.pipelines.hacker_news.backfill import backfill, read_unread
 from tidings.pipelines.hacker_news.body import PIPELINE
-from tidings.pipelines.hacker_news.client import ITEM_SECONDS, LIST_NAMES, LISTINGS, Firebase, ItemsRead, Listing
-from tidings.pipelines.hacker_news.rereads import RereadPlan, Rereads
+from tidings.pipelines.hacker_news.client import ITEM_SECONDS, LIST_NAMES, LISTINGS, Firebase, Listing
 from tidings.pipelines.hacker_news.stream import SILENCE_SECONDS, HeardNews, listening
-from tidings.pipelines.hacker_news.unread import Unread, UnreadIds
-from tidings.pipelines.hacker_news.upload import finding_of
+from tidings.pipelines.hacker_news.tour import Tour, WalkCursor, paged, raise_slow_down
 from tidings.pipelines.hacker_news.user_reader import UserReader
 from tidings.pipelines.hacker_news.users import COLLECTION
 
 NULL_TRIES = 10
 """So many runs an id that answered `null` is asked again; some stay without an item for good."""
-AGAIN_MAX = 1_000
 UNREAD_PER_RUN = 500
 """How many unread ids one live run asks for again."""
-CONTROLS = 3
-"""When no id of a page is answered, so many that were answered before tell whether the whole API is in trouble."""
-NAMED_MAX = 20
-"""How many missing ids a report names; `--unread` lists all."""
 FRESH_MS = 20_000
 FOLLOWED_ITEM_SECONDS = 4.0
 KNOWN_MAX = 50_000
 WANTED_MAX = 5_000
-
-
-class Backfill(msgspec.Struct, omit_defaults=True):
-    """A range of ids to read, as it was asked for, the next one, and where it ends: nothing is above the newest."""
-
-    first: int
-    last: int
-    next: int
-    end: int
-
-
-class WalkCursor(msgspec.Struct, omit_defaults=True):
-    """How far we are. Every id from `start` to `walked` has been asked for."""
-
-    start: int
-    walked: int
-    again: dict[str, int] = {}
-    """Ids that answered `null`, with the number of runs that asked."""
-    unread: dict[str, Unread] = {}
-    """Ids that could not be read."""
-    backfill: Backfill | None = None
-    rereads: RereadPlan = msgspec.field(default_factory=RereadPlan)
-
-
-@dataclass(slots=True)
-class Tour:
-    """One run: how far it is, what it has asked for, and which older relatives it came across."""
-
-    api: Firebase
-    cursor: WalkCursor
-    run: Run
-    newest: int
-    priority: int = NORMAL
-    seen: set[int] = field(default_factory=set)
-    relatives: dict[int, None] = field(default_factory=dict)
-    profiles: list[str] = field(default_factory=list)
-    """The users that `updates` named."""
-    reread: int = 0
-    """How many items this run has read again."""
-
-    @property
-    def unread(self) -> UnreadIds:
-        """The ids that could not be read, for this run's time."""
-        return UnreadIds(self.cursor.unread, self.run.now_ms)
-
-    @property
-    def rereads(self) -> Rereads:
-        """What is to be read again, for this run's time."""
-        return Rereads(self.cursor.rereads, self.cursor.start, self.cursor.walked, self.run.now_ms)
-
-    async def read_new(self, ids: list[int]) -> tuple[ItemsRead, int]:
-        """Ask for ids in order that were never asked for; return the last one behind which nothing is left to ask.
-
-        Where none of them is answered, older ids tell whether it is them or the whole API. If it is the API, the error
-        is raised and nothing is noted: the same ids are read again when it has recovered.
-        """
-        read = await self.read(ids)
-        return read, min(read.unasked) - 1 if read.unasked else ids[-1]
-
-    async def read(self, ids: Sequence[int]) -> ItemsRead:
-        """Ask for ids; raise where it is not them but the whole API that does not answer."""
-        read = await self.api.read(ids)
-        if read.failures and not read.has_answers and read.slow_down is None and not await self._is_sound(min(ids)):
-            raise read.failures[min(read.failures)]
-        return read
-
-    def page(self, read: ItemsRead, mark: Any = None) -> Page:
-        """Note what became of each id, then make a page of it; the notes are kept together with the findings."""
-        unread, rejected = self.unread, []
-        self.seen.update(item.id for item in read.items)
-        self.seen.update((*read.missing, *read.failures))
-        for item in read.items:
-            self.cursor.again.pop(str(item.id), None)
-            named = (item.parent, item.poll, *(item.parts or ()), *(item.kids or ()))
-            older = (n for n in named if n is not None and 0 < n < self.cursor.start)
-            self.relatives |= {n: None for n in older if str(n) not in self.cursor.unread}
-        unread.forget((*(item.id for item in read.items), *read.missing))
-        for number, error in sorted(read.failures.items()):
-            self.cursor.again.pop(str(number), None)
-            if isinstance(error, BadInput) and str(number) not in self.cursor.unread:
-                rejected.append(Rejected(number, f"item {number}: {error}"))
-            rejected += unread.count_try(number, str(error))
-        return Page(
-            tuple(finding_of(given, "FIREBASE", self.priority) for given in read.items),
-            cursor=msgspec.to_builtins(self.cursor),
-            mark=mark,
-            rejected=tuple(rejected),
-        )
-
-    def ask_again(self, missing: Iterable[int], tries: int) -> None:
-        """Remember ids without an item for later runs, up to a bound.
-
-        Old ones too: after hours away the walk comes by them for the first time, and one `null` may be a slip.
-        """
-        for number in islice(missing, AGAIN_MAX - len(self.cursor.again)):
-            self.cursor.again.setdefault(str(number), tries)
-
-    async def _is_sound(self, below: int) -> bool:
-        """Ask for ids that were not in trouble before; one answer is enough."""
-        older = (number for number in range(below - 1, 0, -1) if str(number) not in self.cursor.unread)
-        for number in islice(older, CONTROLS):
-            if await self.api.is_answering(number):
-                return True
-        return False
 
 
 @dataclass(slots=True)
@@ -186,9 +74,9 @@ class FirebaseSource:
         api = Firebase(self.base_url, kit.fetcher, concurrency=self.concurrency, item_seconds=self.item_seconds)
         cursor = None if run.cursor is None else msgspec.convert(run.cursor, WalkCursor)
         if "from" in run.options or "to" in run.options:
-            return self._backfill(api, run, cursor)
+            return backfill(api, run, cursor, self.page_size)
         if run.options.get("unread"):
-            return self._read_unread(api, run, cursor)
+            return read_unread(api, run, cursor, self.page_size)
         if "wishes" in run.options.get("signal", {}):
             return self._users.pages(api, run)
         if "signal" in run.options:
@@ -242,12 +130,12 @@ class FirebaseSource:
 
     async def _read_soon(self, tour: Tour, again: Sequence[int]) -> AsyncIterator[Page]:
         """Ask once more for ids that had no item a moment ago."""
-        for ids in _paged(again, self.page_size):
+        for ids in paged(again, self.page_size):
             read = await tour.api.read(ids)
             self._news.ask_again(read.missing, time.monotonic())
             self._news.forget([*(item.id for item in read.items), *read.failures])
             yield tour.page(read)
-            _raise_slow_down(read)
+            raise_slow_down(read)
 
     async def _live(self, api: Firebase, run: Run, cursor: WalkCursor | None) -> AsyncIterator[Page]:
         newest = await api.newest_id()
@@ -273,7 +161,7 @@ class FirebaseSource:
         async for page in self._read_again(tour):
             yield page
         # Last, because ids that failed before may take their time to fail again.
-        async for page in self._retry(tour, tour.unread.due(UNREAD_PER_RUN)):
+        async for page in tour.retry(tour.unread.due(UNREAD_PER_RUN), self.page_size):
             yield page
         yield self._last_page(tour, listed)
         self._is_open = False
@@ -301,7 +189,7 @@ class FirebaseSource:
     async def _walk(self, tour: Tour) -> AsyncIterator[Page]:
         cursor = tour.cursor
         last = min(tour.newest, cursor.walked + self.items_per_run)
-        for ids in _paged(range(cursor.walked + 1, last + 1), self.page_size):
+        for ids in paged(range(cursor.walked + 1, last + 1), self.page_size):
             if not tour.unread.has_room(len(ids)):
                 return
             read, walked = await tour.read_new(ids)
@@ -313,29 +201,21 @@ class FirebaseSource:
                 self._news.ask_again(read.missing, time.monotonic())
             tour.ask_again(read.missing, tries=0)
             yield tour.page(read)
-            _raise_slow_down(read)
+            raise_slow_down(read)
 
     async def _ask_again(self, tour: Tour) -> AsyncIterator[Page]:
         """Ask for the ids that answered `null` in an earlier run."""
         again = tour.cursor.again
         due = [int(number) for number, tries in again.items() if tries > 0]
         again |= {number: tries or 1 for number, tries in again.items()}
-        for ids in _paged(due, self.page_size):
+        for ids in paged(due, self.page_size):
             read = await tour.api.read(ids)
             for number in map(str, read.missing):
                 again[number] += 1
                 if again[number] > NULL_TRIES:
                     del again[number]
             yield tour.page(read)
-            _raise_slow_down(read)
-
-    async def _retry(self, tour: Tour, ids: Iterable[int], mark: Any = None) -> AsyncIterator[Page]:
-        """Ask again for ids that could not be read; whatever fails here was known to fail and stops nothing."""
-        for some in _paged(ids, self.page_size):
-            read = await tour.api.read(some)
-            tour.ask_again(read.missing, tries=1)
-            yield tour.page(read, mark)
-            _raise_slow_down(read)
+            raise_slow_down(read)
 
     async def _rankings(self, api: Firebase) -> tuple[Ranking, ...]:
         """Read the lists, each from its top as far as it counts."""
@@ -365,12 +245,12 @@ class FirebaseSource:
 
     async def _read(self, tour: Tour, ids: Iterable[int]) -> AsyncIterator[Page]:
         """Read items behind the walk. One that fails is asked for again; one without an item is forgotten."""
-        for some in _paged(ids, self.page_size):
+        for some in paged(ids, self.page_size):
             if not tour.unread.has_room(len(some)):
                 return
             read = await tour.api.read(some)
             yield tour.page(read)
-            _raise_slow_down(read)
+            raise_slow_down(read)
             self._remember(some)
 
     async def _read_again(self, tour: Tour) -> AsyncIterator[Page]:
@@ -385,7 +265,7 @@ class FirebaseSource:
                 tour.rereads.close(stretch, read.items)
             tour.reread += len(ids)
             yield tour.page(read)
-            _raise_slow_down(read)
+            raise_slow_down(read)
 
     async def _complete_threads(self, tour: Tour) -> AsyncIterator[Page]:
         """Follow parents and kids to items older than our start; what one run may not read waits for the next."""
@@ -406,73 +286,3 @@ class FirebaseSource:
         self._known |= dict.fromkeys(ids)
         for oldest in list(islice(self._known, max(0, len(self._known) - KNOWN_MAX))):
             del self._known[oldest]
-
-    async def _backfill(self, api: Firebase, run: Run, cursor: WalkCursor | None) -> AsyncIterator[Page]:
-        """Read a range of ids, page by page, then what could not be read of it once more.
-
-        The same range asked for again goes on where it stopped; when it is through, only what is missing is read.
-        """
-        first, last = _range(run.options)
-        newest = await api.newest_id()
-        if newest < first:
-            raise BadInput(f"there is nothing from {first} on: the newest item is {newest}")
-        cursor = cursor or WalkCursor(start=0, walked=0)
-        tour, end = Tour(api, cursor, run, newest, LOW), min(last, newest)
-        for ids in _paged(range(_next_of(cursor.backfill, first, last), end + 1), self.page_size):
-            if not tour.unread.has_room(len(ids)):
-                raise BadInput(f"too many ids are unread; `tidings discover {PIPELINE} --unread` asks for them again")
-            read, through = await tour.read_new(ids)
-            cursor.backfill = Backfill(first, last, through + 1, end)
-            yield tour.page(read, run.mark)
-            _raise_slow_down(read)
-        async for page in self._retry(tour, tour.unread.between(first, end), run.mark):
-            yield page
-        left = tour.unread.between(first, end)
-        cursor.backfill = Backfill(first, last, end + 1, end) if left else None
-        note = f"read from {first} to {end}"
-        if left:
-            note += f"; {_named(left)}; the same command asks for them again"
-        yield Page((), cursor=msgspec.to_builtins(cursor), mark=run.mark, note=note)
-
-    async def _read_unread(self, api: Firebase, run: Run, cursor: WalkCursor | None) -> AsyncIterator[Page]:
-        """Ask for everything that could not be read; what fails once more has all its tries again."""
-        cursor = cursor or WalkCursor(start=0, walked=0)
-        tour = Tour(api, cursor, run, newest=cursor.walked)
-        tour.unread.restart()
-        async for page in self._retry(tour, list(map(int, cursor.unread)), run.mark):
-            yield page
-        note = _named(sorted(map(int, cursor.unread))) if cursor.unread else None
-        yield Page((), cursor=msgspec.to_builtins(cursor), mark=run.mark, note=note)
-
-
-def _raise_slow_down(read: ItemsRead) -> None:
-    """Pass a rate limit on, after the page was yielded: what was read before it is kept."""
-    if read.slow_down is not None:
-        raise read.slow_down
-
-
-def _next_of(unfinished: Backfill | None, first: int, last: int) -> int:
-    """Return where to go on with a range: an unfinished one is known by its ends."""
-    if unfinished is not None and (unfinished.first, unfinished.last) == (first, last):
-        return unfinished.next
-    return first
-
-
-def _named(ids: Sequence[int]) -> str:
-    """Say which ids are missing: the first few by name."""
-    more = f" and {len(ids) - NAMED_MAX} more" if len(ids) > NAMED_MAX else ""
-    count = "1 id" if len(ids) == 1 else f"{len(ids)} ids"
-    return f"{count} could not be read: {', '.join(map(str, ids[:NAMED_MAX]))}{more}"
-
-
-def _range(options: Any) -> tuple[int, int]:
-    first, last = options.get("from"), options.get("to")
-    if not isinstance(first, int) or not isinstance(last, int) or not 1 <= first <= last:
-        raise BadInput(f"a backfill needs two ids, from 1 up and in order, not {first!r} and {last!r}")
-    return first, last
-
-
-def _paged(ids: Iterable[int], size: int) -> Iterator[list[int]]:
-    rest = iter(ids)
-    while some := list(islice(rest, size)):
-        yield some

@@ -9,9 +9,9 @@ from typing import Any
 import msgspec
 
 from tidings.model.clock import rfc3339
+from tidings.model.item_views import ItemView
 from tidings.model.pipeline import Pipeline
 from tidings.model.publication import Collection
-from tidings.model.views import ItemView
 from tidings.serve.api.announcements import AnnouncedShelf
 from tidings.serve.api.filters import parameter_of, predicate, read_position, write_cursor
 from tidings.serve.api.full_texts import HELP as FULL_HELP

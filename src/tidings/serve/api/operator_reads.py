@@ -6,18 +6,9 @@ import re
 from typing import Any
 
 from tidings.model.item import STANDINGS
+from tidings.model.item_views import DeadGroup, DeliveryView, ItemRow, ItemView
 from tidings.model.pipeline import Pipeline
-from tidings.model.views import (
-    AlertView,
-    ChannelView,
-    DeadGroup,
-    DeliveryView,
-    ItemRow,
-    ItemView,
-    Point,
-    SourceView,
-    StatusView,
-)
+from tidings.model.views import AlertView, ChannelView, Point, SourceView, StatusView
 from tidings.model.vocabulary import unknown_item_values, unknown_value
 from tidings.model.workflow import Transition, Workflow, name_of
 from tidings.serve.api.collections import NULLABLE_STRING

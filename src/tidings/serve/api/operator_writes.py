@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 
 from tidings.model.errors import BadInput
-from tidings.model.views import ItemView
+from tidings.model.item_views import ItemView
 from tidings.model.vocabulary import unknown_value
 from tidings.serve.api.operator_reads import ITEM_ID, no_item, no_pipeline, pipeline_parameter
 from tidings.serve.backend import Backend

@@ -11,7 +11,7 @@ import msgspec
 from starlette.types import Receive, Scope, Send
 
 from tidings.model.errors import TidingsError
-from tidings.model.views import Event
+from tidings.model.item_views import Event
 from tidings.serve.backend import Backend
 from tidings.serve.http.operations import Call, Operation, Parameter
 from tidings.serve.http.problems import Problem

@@ -9,18 +9,8 @@ from typing import Any
 import msgspec
 
 from tidings.model.clock import YEAR_1_MS, YEAR_9999_MS, read_time, rfc3339
-from tidings.model.views import (
-    AlertView,
-    ChannelView,
-    DeadGroup,
-    DeliveryView,
-    ItemRow,
-    ItemView,
-    PipelineView,
-    Point,
-    SourceView,
-    StatusView,
-)
+from tidings.model.item_views import DeadGroup, DeliveryView, ItemRow, ItemView
+from tidings.model.views import AlertView, ChannelView, PipelineView, Point, SourceView, StatusView
 
 VIEWS: tuple[type[msgspec.Struct], ...] = (
     AlertView,

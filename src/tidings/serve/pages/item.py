@@ -7,9 +7,9 @@ from typing import Any
 import msgspec
 
 from tidings.model.history import came_past
+from tidings.model.item_views import ItemRow, ItemView
 from tidings.model.pipeline import Pipeline
 from tidings.model.publication import DELIVERY
-from tidings.model.views import ItemRow, ItemView
 from tidings.serve.api.card_search import CardSearch
 from tidings.serve.api.collections import Collections
 from tidings.serve.api.full_texts import IMAGES, ReadableText

@@ -6,8 +6,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from tidings.model.item_views import DeadGroup
 from tidings.model.pipeline import Pipeline
-from tidings.model.views import ChannelView, DeadGroup, SourceView, StatusView
+from tidings.model.views import ChannelView, SourceView, StatusView
 from tidings.serve.markup import tidy
 from tidings.serve.pages.phrases import count, lasting, shell
 

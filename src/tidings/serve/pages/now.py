@@ -7,9 +7,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from tidings.model.item_views import DeadGroup
 from tidings.model.pipeline import Pipeline
 from tidings.model.publication import DELIVERY
-from tidings.model.views import DeadGroup, PipelineView, Point, StatusView
+from tidings.model.views import PipelineView, Point, StatusView
 from tidings.serve.api.collections import Collections
 from tidings.serve.api.readable_cards import ReadableCard, from_shelf
 from tidings.serve.api.threads import front_of

@@ -10,7 +10,8 @@ from markupsafe import Markup, escape
 
 from tidings.model.clock import day_of, read_time, rfc3339
 from tidings.model.durations import duration_seconds
-from tidings.model.views import ItemRow, RunView, SourceView, WorkRunView
+from tidings.model.item_views import ItemRow
+from tidings.model.views import RunView, SourceView, WorkRunView
 from tidings.serve.markup import coded, tidy
 
 _EXACT = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?Z")

@@ -11,11 +11,11 @@ from tidings.model.course import ask_by_hand, by_hand
 from tidings.model.errors import BadInput
 from tidings.model.history import came_past
 from tidings.model.item import ByHand, Item, Lease
+from tidings.model.item_views import Replayed
 from tidings.model.pipeline import Deliver, Pipeline, no_deliveries
 from tidings.model.publication import DELIVERY
 from tidings.model.query import Query, parse
 from tidings.model.query_match import matches
-from tidings.model.views import Replayed
 from tidings.model.vocabulary import no_field, vocabulary_of
 from tidings.model.workflow import Workflow
 from tidings.store.db.database import Database, Tx

@@ -11,9 +11,9 @@ import msgspec
 
 from tidings.model.clock import rfc3339
 from tidings.model.item import NOT_HERE_YET, Item, Step, ref, split_ref
+from tidings.model.item_views import DeadGroup, DeliveryView, Event, ItemRow, ItemView, MoveView, StepView
 from tidings.model.pipeline import Pipeline
 from tidings.model.publication import DELIVERY
-from tidings.model.views import DeadGroup, DeliveryView, Event, ItemRow, ItemView, MoveView, StepView
 from tidings.store.db.database import Database
 from tidings.store.items.claims import ItemStore
 from tidings.store.links import LinkStore

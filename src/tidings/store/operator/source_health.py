@@ -5,10 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from tidings.model.pipeline import Schedule, Source
-from tidings.model.views import (
-    Health,
-    RunView,
-)
+from tidings.model.views import Health, RunView
 from tidings.store.sources import ScheduleRow
 
 HOUR_MS = 3_600_000

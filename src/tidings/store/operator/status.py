@@ -11,15 +11,7 @@ from typing import Any
 from tidings.model.pipeline import Defined, Pipeline, PlacedSource
 from tidings.model.publication import DELIVERY, delivery_keys
 from tidings.model.urls import shown_url
-from tidings.model.views import (
-    AlertView,
-    ChannelView,
-    IntakeView,
-    PipelineView,
-    Point,
-    SourceView,
-    StatusView,
-)
+from tidings.model.views import AlertView, ChannelView, IntakeView, PipelineView, Point, SourceView, StatusView
 from tidings.store.db.database import Database, read_clock
 from tidings.store.followers import FollowerNotes
 from tidings.store.limits import BudgetStore, LimiterStore

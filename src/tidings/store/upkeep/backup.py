@@ -13,7 +13,8 @@ import apsw
 
 from tidings.model.errors import BadInput, StoreUnavailable
 from tidings.store.db.database import Database, connect, read_clock
-from tidings.store.db.sqlite import SqliteTx, translated
+from tidings.store.db.sqlite import translated
+from tidings.store.db.sqlite_tx import SqliteTx
 from tidings.store.upkeep.digests import UNREADABLE, DamagedTableError, check_digests, has_digests, write_digests
 from tidings.store.upkeep.migrate import migrate
 from tidings.store.upkeep.preflight import MARK, open_read_only

@@ -9,7 +9,7 @@ from typing import NamedTuple
 import apsw
 import msgspec
 
-from tidings.store.db.sqlite import SqliteTx
+from tidings.store.db.sqlite_tx import SqliteTx
 from tidings.store.upkeep.tables import columns_by_table
 
 TABLE = "digests"

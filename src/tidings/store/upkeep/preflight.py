@@ -14,7 +14,8 @@ import apsw
 
 from tidings.model.errors import Misconfigured, StoreUnavailable
 from tidings.store.db.database import Database, Tx, connect
-from tidings.store.db.sqlite import SqliteTx, translated
+from tidings.store.db.sqlite import translated
+from tidings.store.db.sqlite_tx import SqliteTx
 from tidings.store.db.statements import migrations
 from tidings.store.upkeep.migrate import check_schema, read_applied, refuse_foreign
 

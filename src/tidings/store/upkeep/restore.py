@@ -12,7 +12,8 @@ from typing import NamedTuple
 
 from tidings.model.errors import BadInput, Misconfigured, StoreUnavailable
 from tidings.store.db.database import Database, Tx, connect
-from tidings.store.db.sqlite import SqliteTx, translated
+from tidings.store.db.sqlite import translated
+from tidings.store.db.sqlite_tx import SqliteTx
 from tidings.store.db.statements import migrations
 from tidings.store.upkeep.backup import Backup, Progress
 from tidings.store.upkeep.migrate import migrate, read_applied, refuse_foreign

@@ -7,7 +7,7 @@ from itertools import groupby, islice
 from typing import NamedTuple
 
 from tidings.store.db.database import Row, Tx
-from tidings.store.db.sqlite import SqliteTx
+from tidings.store.db.sqlite_tx import SqliteTx
 
 BATCH = 1_000
 _OF_ONE_DATABASE = ("meta", "migrations")

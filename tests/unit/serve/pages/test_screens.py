@@ -10,8 +10,9 @@ import pytest
 from tests.unit.serve.asgi import Client
 from tests.unit.serve.world import CHANNEL, HOUR_MS, NOW_MS, Article, Story, World, an_article, article_finding
 
+from tidings.model.item_views import ItemRow
 from tidings.model.publication import Collection
-from tidings.model.views import IntakeView, ItemRow, PipelineView, RunView, SourceView, StatusView
+from tidings.model.views import IntakeView, PipelineView, RunView, SourceView, StatusView
 from tidings.serve.api.readable_cards import ReadableCard
 from tidings.serve.application import build
 from tidings.serve.markup import clean_html, host_of
