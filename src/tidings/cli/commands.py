@@ -41,6 +41,7 @@ PANELS: dict[str, dict[str, str]] = {
         "resume": "Start a paused part again.",
         "upload": "Upload items into the intake log.",
         "dead": "Dead letters: list them by cause, revive or purge them.",
+        "story": "Stories: list them, split one or join several.",
         "tombstones": "Tombstones of removed items: list them, or lift them.",
     },
     "Try": {"try": "Show what tidings makes of a page or text."},

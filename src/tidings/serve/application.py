@@ -13,6 +13,8 @@ from tidings.serve.api.operator_writes import OperatorWrites
 from tidings.serve.api.rankings import RankedLists
 from tidings.serve.api.reading import ReadingList
 from tidings.serve.api.search import SearchRoutes
+from tidings.serve.api.stories import StoryRoutes
+from tidings.serve.api.story_cards import StoryCards
 from tidings.serve.api.uploads import Uploads
 from tidings.serve.backend import Backend
 from tidings.serve.http.access import Access
@@ -31,6 +33,7 @@ from tidings.serve.pages.operator import OperatorPages
 from tidings.serve.pages.ranking import RankingPages
 from tidings.serve.pages.read import ReadPage
 from tidings.serve.pages.search import SearchPage
+from tidings.serve.pages.stories import StoryPages
 
 
 def build(backend: Backend) -> Application:
@@ -40,8 +43,10 @@ def build(backend: Backend) -> Application:
     search = CardSearch(backend)
     lists, histories = RankedLists(backend, collections), Histories(backend, collections)
     stream, changes = Stream(backend), ChangeRoutes(backend)
+    story_cards = StoryCards(backend, collections)
+    stories = StoryRoutes(backend, story_cards)
     frame = Frame(backend, access)
-    item_page = ItemPage(frame, collections, search, histories)
+    item_page = ItemPage(frame, collections, search, histories, story_cards)
     feeds, reading = FeedRoutes(backend, collections, search), ReadingList(backend, collections, search)
     marks = MarkRoutes(backend, access, reading, search, feeds)
     machines = [
@@ -52,6 +57,7 @@ def build(backend: Backend) -> Application:
         *OperatorWrites(backend).operations(),
         *stream.operations(),
         *changes.operations(),
+        *stories.operations(),
         *marks.operations(),
         *feeds.operations(),
         *lists.operations(),
@@ -66,9 +72,10 @@ def build(backend: Backend) -> Application:
         *Buttons(frame).operations(),
         *Login(frame).operations(),
         *Docs(frame, openapi.document).operations(),
-        *ReadPage(frame, reading, search, marks).operations(),
+        *ReadPage(frame, reading, search, marks, story_cards).operations(),
         *SearchPage(frame, collections, search).operations(),
         *RankingPages(frame, lists).operations(),
+        *StoryPages(frame, stories).operations(),
         *CollectionPages(frame, collections, item_page).operations(),
     ]
     operations = [*machines, *openapi.operations(), *people]

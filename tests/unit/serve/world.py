@@ -400,6 +400,7 @@ class World:
             tracks=self.store.tracks,
             accepted=self.store.changes.accepted,
             marks=self.store.marks,
+            stories=self.store.stories,
             wishes=self.store.wishes,
             parse_lines=lambda body: read_lines(io.BytesIO(body), gzip_allowed=False),
             metrics=lambda: (b"tidings_build_info 1\n", "text/plain; version=0.0.4"),

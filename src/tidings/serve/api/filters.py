@@ -109,6 +109,11 @@ def read_position(cursor: str | None) -> Position | None:
     return None if cursor is None else _decode(cursor, Position)
 
 
+def read_story_place(cursor: str | None) -> tuple[int, int] | None:
+    """Return the place in the list of stories that a cursor names."""
+    return None if cursor is None else _decode(cursor, tuple[int, int])
+
+
 def read_number(cursor: str | None) -> int | None:
     """Return the number that a cursor holds."""
     return None if cursor is None else _decode(cursor, tuple[int])[0]
@@ -120,7 +125,11 @@ def _decode(cursor: str, form: Any) -> Any:
         place = msgspec.json.decode(raw, type=form)
     except (ValueError, binascii.Error, msgspec.DecodeError):
         place = None
-    if place is None or not -(2**63) <= place[0] < 2**63 or any("\0" in each for each in place[1:]):
+    if (
+        place is None
+        or not -(2**63) <= place[0] < 2**63
+        or any(isinstance(each, str) and "\0" in each for each in place[1:])
+    ):
         raise Problem(
             400,
             "This cursor was not given out here.",

@@ -8,6 +8,7 @@ import msgspec
 
 from tidings.model.contracts import ShelfEntry
 from tidings.model.publication import Collection
+from tidings.model.stories import StoryPlace
 from tidings.serve.api.filters import Card
 from tidings.serve.api.listings import Reader
 from tidings.serve.http.wire import milliseconds
@@ -35,7 +36,7 @@ def from_shelf(
 class ReadableCard:
     """A card as templates and feeds use it: `card["field"]` is tidied foreign text, or None where it is absent."""
 
-    __slots__ = ("_card", "_sort", "collection", "href", "id", "pipeline")
+    __slots__ = ("_card", "_sort", "collection", "href", "id", "pipeline", "story")
 
     def __init__(
         self, pipeline: str, collection: Collection, card_id: str, card: Card, *, sort: int = 0, root: str = ""
@@ -44,6 +45,8 @@ class ReadableCard:
         self.collection = collection
         self.id = card_id
         self.href = f"{root}/pipelines/{pipeline}/{collection.name}/{segment(card_id)}"
+        self.story: StoryPlace | None = None
+        """Where others tell the same, for pages that fold them."""
         self._card = card
         self._sort = sort
 

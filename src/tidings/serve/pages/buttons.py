@@ -36,6 +36,8 @@ class Buttons:
             "resume": self._resume,
             "check": self._check,
         }
+        if self._backend.stories is not None:
+            acts |= {"split": self._split, "join": self._join}
         return [
             Operation("POST", f"/actions/{name}", "operate", self._guarded(act), "Action", is_page=True)
             for name, act in acts.items()
@@ -101,6 +103,19 @@ class Buttons:
         await self._write(self._switches.check_now, form.get("source", ""))
         return "checking"
 
+    async def _split(self, call: Call, form: dict[str, str]) -> str:
+        marked = [_number(name.removeprefix("item.")) for name in form if name.startswith("item.")]
+        if not marked or self._backend.stories is None:
+            raise Problem(400, "Mark the items that tell something else.")
+        await self._write(self._backend.stories.split, marked, actor=_actor(call))
+        return "split"
+
+    async def _join(self, call: Call, form: dict[str, str]) -> str:
+        if self._backend.stories is None:
+            raise Problem(404, "Nothing is grouped here.")
+        story, other = _number(form.get("story", "")), _number(form.get("other", "").strip())
+        return f"joined.{await self._write(self._backend.stories.join, story, [other], actor=_actor(call))}"
+
     async def _write(self, act: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
         return await self._backend.executor.write(act, *args, **kwargs)
 
@@ -127,7 +142,10 @@ def _actor(call: Call) -> str:
 
 
 def _item(form: dict[str, str]) -> int:
-    text = form.get("item", "")
+    return _number(form.get("item", ""), "item")
+
+
+def _number(text: str, what: str = "number") -> int:
     if not (text.isascii() and text.isdigit() and len(text) < 19):
-        raise Problem(400, "This is no item.")
+        raise Problem(400, f"This is no {what}.")
     return int(text)

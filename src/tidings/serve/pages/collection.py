@@ -15,6 +15,7 @@ from tidings.serve.api.filters import parameter_of, predicate, read_position, wr
 from tidings.serve.api.full_texts import IMAGES
 from tidings.serve.api.listings import Reader
 from tidings.serve.api.readable_cards import from_shelf
+from tidings.serve.api.story_cards import once
 from tidings.serve.api.threads import front_of
 from tidings.serve.api.wishes import busy
 from tidings.serve.http.operations import CURSOR, Call, Operation, Parameter
@@ -70,6 +71,8 @@ class CollectionPages:
         if collection.relation is not None and wanted is None and not call["all"]:
             wanted = front_of(collection)
         listing = await reader.page(wanted, PAGE, read_position(call["cursor"]))
+        shown = [from_shelf(reader, each.entry, self._backend.root_path, each.card) for each in listing.shown]
+        await self._item.stories.note(shown)
         values = {each.name: call.request.query_params.get(each.name) for each in collection.filters}
         return await self._frame.page(
             call,
@@ -77,7 +80,7 @@ class CollectionPages:
             pipeline=self._backend.pipelines[reader.pipeline],
             collection=collection,
             row_template=self._frame.environment.template_of(collection, ROW),
-            cards=[from_shelf(reader, each.entry, self._backend.root_path, each.card) for each in listing.shown],
+            cards=shown if any(values.values()) else once(shown),
             listing=listing,
             values=values,
             is_filtered=any(values.values()),

@@ -16,6 +16,7 @@ from tidings.serve.api.full_texts import IMAGES, ReadableText
 from tidings.serve.api.histories import Histories
 from tidings.serve.api.listings import Reader
 from tidings.serve.api.readable_cards import ReadableCard, from_shelf
+from tidings.serve.api.story_cards import StoryCards
 from tidings.serve.api.threads import ThreadPlace, read_thread
 from tidings.serve.http.operations import Call, Parameter
 from tidings.serve.http.problems import Problem
@@ -30,6 +31,7 @@ COMMENTS_MAX = 1_500
 NESTING_MAX = 100
 """Deeper comments are drawn side by side: browsers give up nesting at some hundreds of elements."""
 SIMILAR_SHOWN = 5
+OTHERS_SHOWN = 20
 MEMBERS_SHOWN = 30
 PART = Parameter("part", "Which part of a long thread.", "integer", minimum=1, maximum=1_000)
 
@@ -37,12 +39,15 @@ PART = Parameter("part", "Which part of a long thread.", "integer", minimum=1, m
 class ItemPage:
     """Draws items, published or not."""
 
-    def __init__(self, frame: Frame, collections: Collections, search: CardSearch, histories: Histories) -> None:
+    def __init__(
+        self, frame: Frame, collections: Collections, search: CardSearch, histories: Histories, stories: StoryCards
+    ) -> None:
         self._frame = frame
         self._backend = frame.backend
         self._collections = collections
         self._search = search
         self._histories = histories
+        self.stories = stories
 
     async def show(self, call: Call, reader: Reader | None, card: ReadableCard | None, view: ItemView | None) -> Reply:
         """Show an item: what a reader sees on the left, its life on the right."""
@@ -50,6 +55,7 @@ class ItemPage:
         if reader is not None and card is not None and reader.collection.relation is not None:
             thread = await read_thread(self._backend.executor, self._backend.links, reader, card.id)
         reading = await self._reading(call, view) if card is not None else None
+        await self.stories.note([card] if card is not None else [])
         pipeline = self._backend.pipelines.get(reader.pipeline if reader else view.item.pipeline if view else "")
         reply = await self._frame.page(
             call,
@@ -72,6 +78,7 @@ class ItemPage:
             options=await self._options(reader, card),
             charts=await self._charts(reader, card),
             members=await self._members(reader, card),
+            others=await self._others(card),
             similar=await self._similar(view) if card is not None and view is not None else [],
             relatives=self._relatives(view, is_thread=thread is not None) if view is not None else [],
             notice=_notice(view),
@@ -96,6 +103,15 @@ class ItemPage:
             for_operator=self._frame.access.is_allowed(call.caller, "operate"),
         )
         return found.get(view.item.id)
+
+    async def _others(self, card: ReadableCard | None) -> list[ReadableCard]:
+        """Return what else tells the story of a card."""
+        if card is None or card.story is None or self._backend.stories is None:
+            return []
+        row = await self._backend.executor.read(self._backend.stories.story, card.story.story)
+        told = await self.stories.told([row] if row is not None else [], self._backend.root_path)
+        others = [each for story in told for each in story.shown if each.href != card.href]
+        return others[:OTHERS_SHOWN]
 
     def _relatives(self, view: ItemView, *, is_thread: bool) -> list[tuple[str, str, str | None]]:
         """Return what an item belongs to and what belongs to it: a word, a name, and where it is shown."""

@@ -13,7 +13,9 @@ from tidings.serve.api.card_search import CardSearch
 from tidings.serve.api.feeds import content_html
 from tidings.serve.api.filters import read_position, write_cursor
 from tidings.serve.api.marks import NAME, MarkRoutes, SearchText
+from tidings.serve.api.readable_cards import ReadableCard
 from tidings.serve.api.reading import COUNTED_MAX, SHOWS, ReadingEntry, ReadingList, ReadingPage, ReadingView
+from tidings.serve.api.story_cards import StoryCards, once
 from tidings.serve.http.operations import CURSOR, Call, Operation, Parameter
 from tidings.serve.http.problems import Problem
 from tidings.serve.http.replies import Reply
@@ -33,8 +35,10 @@ _NUMBERS = re.compile(r"[0-9]{1,18}(?:,[0-9]{1,18})*")
 class ReadPage:
     """What there is to read."""
 
-    def __init__(self, frame: Frame, reading: ReadingList, search: CardSearch, marks: MarkRoutes) -> None:
-        self._frame, self._reading, self._search, self._marks = frame, reading, search, marks
+    def __init__(
+        self, frame: Frame, reading: ReadingList, search: CardSearch, marks: MarkRoutes, stories: StoryCards
+    ) -> None:
+        self._frame, self._reading, self._search, self._marks, self._stories = frame, reading, search, marks, stories
         self._backend = frame.backend
 
     def operations(self) -> list[Operation]:
@@ -70,7 +74,8 @@ class ReadPage:
             show=show,
             q=query,
             address={name: value for name, value in address.items() if not (name == "show" and value == "unread")},
-            entries=[(each, each.card(self._backend.root_path)) for each in page.entries],
+            entries=await self._told_once(page, show),
+            items_here=[each.item for each in page.entries],
             next_cursor=write_cursor(*page.next_after) if page.next_after is not None else None,
             cursor=call["cursor"],
             item=item,
@@ -79,6 +84,13 @@ class ReadPage:
             may_mark=self._frame.access.is_allowed(call.caller, "reader"),
             **(await self._body(item)),
         )
+
+    async def _told_once(self, page: ReadingPage, show: str) -> list[tuple[ReadingEntry, ReadableCard]]:
+        """Pair entries with their cards; one of a story stands for the others, but what was starred is all shown."""
+        cards = [each.card(self._backend.root_path) for each in page.entries]
+        await self._stories.note(cards)
+        shown = {id(card) for card in (cards if show == "starred" else once(cards))}
+        return [(each, card) for each, card in zip(page.entries, cards, strict=True) if id(card) in shown]
 
     def _view(self, call: Call, views: Sequence[ReadingView], query: str) -> ReadingView:
         if query:
