@@ -79,6 +79,51 @@ async def test_when_the_watching_process_is_gone_another_takes_over(database_url
         assert firing(server) == {"dead letters"}
 
 
+async def test_an_absence_is_told_once_though_its_watching_process_dies(database_url: str) -> None:
+    told = Told()
+    async with AsyncExitStack() as opened:
+        first, last = [await opened.enter_async_context(Engine(database_url, [pipeline()])) for _ in range(2)]
+        watch, heir = watching(first, "serve", told), watching(last, "serve", told)
+        for _ in range(13):
+            for loop in (watch, heir):
+                await loop.beat()
+            for each in (first, last):
+                each.advance_clock(seconds=10)
+        assert firing(first) == {"no worker"}
+
+        for _ in range(20):
+            last.advance_clock(seconds=10)
+            await heir.beat()
+            assert firing(last) == {"no worker"}, "who has just begun to watch knows no better"
+        assert [notice.title for notice in told.notices] == ["Alert: no worker"]
+
+        last.store.process_notes.put("a worker", "work")
+        await heir.beat()
+        assert firing(last) == set()
+
+
+async def test_a_difference_is_told_once_though_its_watching_process_dies(database_url: str) -> None:
+    source, told = ThingSource(all_pages=[Page((thing("lost"),))]), Told()
+    declared = pipeline(
+        source,
+        first_cards={"thing": lambda key, body: msgspec.structs.replace(example.present(key, body), sort=2**45)},
+        id_index=IdIndex("things", newest=5, days=30),
+    )
+    async with AsyncExitStack() as opened:
+        first, last = [await opened.enter_async_context(Engine(database_url, [declared])) for _ in range(2)]
+        await first.discover()
+        await first.work_until_idle()
+        with first.app.database.transaction() as tx:
+            own_sql(tx, "DELETE FROM shelf WHERE key = 'thing:lost'", {})
+        watch, heir = watching(first, "all", told), watching(last, "all", told)
+        for minute in range(10):
+            await (watch if minute < 5 else heir).beat()
+            assert firing(last) == ({"index divergence"} if minute >= 3 else set())
+            for each in (first, last):
+                each.advance_clock(seconds=60)
+        assert [notice.title for notice in told.notices] == ["Alert: index divergence"]
+
+
 async def test_requests_to_any_server_count(database_url: str) -> None:
     async with AsyncExitStack() as opened:
         worker, server = [await opened.enter_async_context(Engine(database_url, [pipeline()])) for _ in range(2)]

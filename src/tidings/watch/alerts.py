@@ -126,7 +126,8 @@ class AlertLoop:
         if self._watching_since is None:
             self._watching_since = now
         watched = (now - self._watching_since) / 1000
-        facts = replace(facts, gaps=self._lasting(facts.gaps, now), watched_seconds=watched)
+        young = frozenset(name for name, keys in facts.gaps.items() if keys and watched * 1000 < GAP_MS)
+        facts = replace(facts, gaps=self._lasting(facts.gaps, now), young_gaps=young, watched_seconds=watched)
         found = readings(status, channels, facts, self._thresholds, facts.error_share)
         await self._executor.write(self._update, found)
         await self._executor.write(self._store.put_samples, _samples(status, facts, now))
@@ -148,7 +149,7 @@ class AlertLoop:
                         subject=reading.subject,
                         message=reading.message,
                     )
-            elif open_one is not None and reading.value <= reading.threshold * CLEAR_SHARE:
+            elif open_one is not None and reading.is_sure and reading.value <= reading.threshold * CLEAR_SHARE:
                 self._store.clear(open_one.id)
                 event("alert cleared", name=reading.name, subject=reading.subject)
         for gone in firing.values():

@@ -41,6 +41,8 @@ class Facts:
 
     gaps: Mapping[str, frozenset[str]] = field(default_factory=dict)
     """Per pipeline: the keys in which its id index and its shelf differ."""
+    young_gaps: frozenset[str] = frozenset()
+    """The pipelines in which some differ, and this process has not watched for long enough to judge."""
     disk_free_share: float | None = None
     requests: int = 0
     """Requests to all servers in the last minutes, and how many of them failed."""
@@ -64,6 +66,8 @@ class Reading:
     threshold: float
     message: str
     help: str
+    is_sure: bool = True
+    """False: a process that has only begun to watch cannot know yet. What fires already then goes on firing."""
 
 
 def readings(
@@ -94,6 +98,7 @@ def readings(
                 limits.index_divergence,
                 f"{name}: the id index and the shelf differ for minutes in {len(keys)}: {', '.join(sorted(keys)[:5])}",
                 "is a worker running, which tidies? else: tidings db rebuild shelf",
+                is_sure=name not in facts.young_gaps,
             )
         )
     found += _absences(status, facts, limits)
@@ -127,26 +132,29 @@ def _absences(status: StatusView, facts: Facts, limits: Thresholds) -> list[Read
     """Ask when a worker and a poller were last seen."""
     has_sources = any(view.sources for view in status.pipelines.values())
     waiting = sum(view.intake.unmerged + view.due for view in status.pipelines.values())
-    return [
-        Reading(
-            f"no {what}",
-            what,
-            _absent_seconds(status, role, facts.watched_seconds) if is_needed else 0.0,
-            limits.absent_seconds,
-            f"no {what} has been seen for more than {limits.absent_seconds:g} s{told}",
-            f"tidings run --role {role}",
+    found: list[Reading] = []
+    for what, role, is_needed, told in (
+        ("worker", "work", bool(status.pipelines), f"; {waiting:,} findings and items wait"),
+        ("poller", "discover", has_sources, "; no source is asked"),
+    ):
+        absent = _absent_seconds(status, role) if is_needed else 0.0
+        found.append(
+            Reading(
+                f"no {what}",
+                what,
+                min(absent, facts.watched_seconds),
+                limits.absent_seconds,
+                f"no {what} has been seen for more than {limits.absent_seconds:g} s{told}",
+                f"tidings run --role {role}",
+                is_sure=absent <= facts.watched_seconds,
+            )
         )
-        for what, role, is_needed, told in (
-            ("worker", "work", bool(status.pipelines), f"; {waiting:,} findings and items wait"),
-            ("poller", "discover", has_sources, "; no source is asked"),
-        )
-    ]
+    return found
 
 
-def _absent_seconds(status: StatusView, role: str, watched_seconds: float) -> float:
+def _absent_seconds(status: StatusView, role: str) -> float:
     seen = [each.seen_at for each in status.processes if each.role in ("all", role)]
-    absent = (status.at - max(seen)) / 1000 if seen else float("inf")
-    return min(absent, watched_seconds)
+    return (status.at - max(seen)) / 1000 if seen else float("inf")
 
 
 def _of_follower(view: FollowerView, limits: Thresholds) -> Reading:
