@@ -210,6 +210,22 @@ async def test_a_full_disk_refuses_uploads_and_goes_on_by_itself(tmp_path: Path,
         assert await running.stop() == 0
 
 
+async def test_work_by_a_timer_opens_and_ends_alerts(tmp_path: Path) -> None:
+    settings = HN + "max_retries = 1\n[alerts]\ndead_letters = 0\n"
+    (tmp_path / "tidings.toml").write_text(settings)
+    podcast = {"id": 5, "type": "podcast", "by": "ada", "time": 1_700_000_000, "title": "No item"}
+    (tmp_path / "items.json").write_text(json.dumps([podcast]))
+    assert (await ran(tmp_path, "upload", "hacker_news", "items.json")).code == 0
+    assert "alert fired name=dead letters" in (await ran(tmp_path, "work", "--until-idle")).err
+    assert "ALERT dead letters (hacker_news): 1 dead letters" in (await ran(tmp_path, "status")).out
+
+    assert (await ran(tmp_path, "dead", "purge", "--all", "--yes")).code == 0
+    ended = (await ran(tmp_path, "work", "--until-idle")).err
+    assert "alert cleared name=dead letters" in ended
+    assert "lost" not in ended, "what an operator removed is not lost"
+    assert "ALERT" not in (await ran(tmp_path, "status")).out
+
+
 async def test_a_reader_who_leaves_early_is_no_trouble(tmp_path: Path) -> None:
     (tmp_path / "tidings.toml").write_text(HN)
     story = {"type": "story", "by": "ada", "time": 1_700_000_000, "title": "Long", "text": "word " * 200}

@@ -53,6 +53,15 @@ def test_nothing_is_lost_where_nothing_was_merged_or_items_are_there(ground: Gro
     assert ground.store.rebuilder.recover_lost() == []
 
 
+def test_what_an_operator_removed_is_not_lost(ground: Ground) -> None:
+    ground.record(thing("dead", fate="die"))
+    ground.work()
+    ground.store.retention.purge()
+    assert not ground.has("dead")
+
+    assert ground.store.rebuilder.recover_lost() == []
+
+
 def test_rebuilding_items_leaves_those_that_are_there_alone(ground: Ground) -> None:
     ground.record(thing("a"), thing("b"))
     ground.work()

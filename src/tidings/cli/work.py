@@ -46,13 +46,16 @@ def work(
             await app.executor.write(app.store.process_notes.put, app.owner, ROLE)
             await app.sweeper.sweep()
             with Meter("notices") as meter:
-                await worker.until_idle(
+                is_idle = await worker.until_idle(
                     stop=stop,
                     wait_for_notices_seconds=NOTICE_SECONDS,
                     on_wait=lambda seconds: meter.show(
                         f"keeping to the channel's rate, the next goes in {seconds:.0f} s"
                     ),
                 )
+            if is_idle:
+                # Where only timers run, nobody else asks the rules; a process that goes on has the watch itself.
+                await app.alert_loop(ROLE).once()
         else:
             loops = [] if metrics_port is None else [await metrics_loop(app, server, metrics_port)]
             await run_loops([*loops, worker.run, app.sweeper.run, app.hints.run, app.alert_loop(ROLE).run], stop)

@@ -173,8 +173,10 @@ class Worker:
         wait_for_notices_seconds: float = 0.0,
         on_wait: Callable[[float], None] = lambda _seconds: None,
         stop: asyncio.Event | None = None,
-    ) -> None:
+    ) -> bool:
         """Work until nothing is due now (or within `wait_for_due_seconds`) or `stop` is set, then stop.
+
+        Return whether it came to nothing being due.
 
         Notices that are due within `wait_for_notices_seconds` are waited for: they only keep to their channel's rate.
         `on_wait` hears how long until the next one.
@@ -190,8 +192,10 @@ class Worker:
             idling.cancel()
             await asyncio.wait({idling, stopping})
             await running
-        if not idling.cancelled():
-            idling.result()
+        if idling.cancelled():
+            return False
+        idling.result()
+        return True
 
     @property
     def _is_busy(self) -> bool:

@@ -101,6 +101,12 @@ class AlertLoop:
                 async with asyncio.timeout(self._check_seconds):
                     await stop.wait()
 
+    async def once(self) -> None:
+        """Beat once, for a process that ends; another one need not wait until its watch runs out."""
+        await self.beat()
+        if self._processes is not None:
+            await self._executor.write(self._processes.take_watch, self._owner, 0.0)
+
     async def beat(self) -> None:
         """Tell that this process lives and what its server did; watch over all where no other process does."""
         now = await self._executor.read(self._now_ms)

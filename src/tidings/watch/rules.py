@@ -146,7 +146,7 @@ def _absences(status: StatusView, facts: Facts, limits: Thresholds) -> list[Read
                 limits.absent_seconds,
                 f"no {what} has been seen for more than {limits.absent_seconds:g} s{told}",
                 f"tidings run --role {role}",
-                is_sure=absent <= facts.watched_seconds,
+                is_sure=absent <= max(facts.watched_seconds, limits.absent_seconds / 2),
             )
         )
     return found

@@ -1,9 +1,13 @@
 -- Rebuilding the shelf from the items, and items from the log.
 
 -- name: items_are_lost
--- Whether a pipeline has no item although its log still holds findings that were merged.
+-- Whether a pipeline has no item although its log still holds findings that were merged, and that nobody removed.
 SELECT 1 AS found FROM checkpoints WHERE pipeline = :pipeline
-    AND EXISTS (SELECT 1 FROM intake WHERE intake.pipeline = checkpoints.pipeline AND intake.id <= checkpoints.checkpoint)
+    AND EXISTS (
+        SELECT 1 FROM intake WHERE intake.pipeline = checkpoints.pipeline AND intake.id <= checkpoints.checkpoint
+            AND NOT EXISTS (
+                SELECT 1 FROM tombstones t
+                WHERE t.pipeline = intake.pipeline AND t.kind = intake.kind AND t.key = intake.key))
     AND NOT EXISTS (SELECT 1 FROM items WHERE items.pipeline = checkpoints.pipeline);
 
 -- name: lost_cards
