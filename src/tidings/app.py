@@ -34,6 +34,7 @@ from tidings.process.worker import Worker
 from tidings.publish.deliveries import delivering
 from tidings.publish.digests import MEMBERS_MAX, GatheredDelivery
 from tidings.publish.sending import Channel, Sender
+from tidings.publish.texts import texts_of
 from tidings.store.db.database import Database, connect
 from tidings.store.db.executor import StoreExecutor
 from tidings.store.db.hints import Hints
@@ -101,6 +102,7 @@ class App:
             closed_for_ms=self._closed_for_ms,
             open_digest=self._open_digest,
             gathered=self._gathered_deliveries,
+            texts={route.name: route.texts for route in wiring.routes},
             count=lambda channel, outcome: self.metrics.deliveries.labels(channel, outcome).inc(),
         )
         self.pipelines = pipelines_of(wiring, sender)
@@ -267,6 +269,7 @@ class App:
                 policy=spec.settings.policy,
                 limiter=getattr(notifier, "limiter", ""),
                 limit=getattr(notifier, "per_minute", 30),
+                texts=texts_of(spec.settings.texts),
             )
 
     def _work_came(self) -> None:

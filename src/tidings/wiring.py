@@ -16,13 +16,11 @@ from tidings.discover.poller import TURN_SECONDS
 from tidings.follow.replica.litestream import ReplicaPlace
 from tidings.lane_settings import lanes_of, shares_of
 from tidings.mirroring import MirrorSpec, mirror_specs
-from tidings.model.clock import SystemClock
-from tidings.model.errors import BadInput, Misconfigured
+from tidings.model.errors import Misconfigured
 from tidings.model.pipeline import Pipeline
 from tidings.model.publication import Calm, Route
-from tidings.model.query import parse, point_at
-from tidings.model.query_tree import InThread, parts_of
-from tidings.model.vocabulary import Vocabulary, no_field, vocabulary_of
+from tidings.model.texts import merged
+from tidings.model.vocabulary import vocabulary_of
 from tidings.net.client import FetchLimits
 from tidings.net.endpoints import endpoint_url
 from tidings.process.enrich.enricher import Terms
@@ -30,6 +28,8 @@ from tidings.process.holder import GRANT_SECONDS
 from tidings.process.lanes import LANES, Lane
 from tidings.process.shares import Share
 from tidings.publish.notifiers import ChannelSettings
+from tidings.publish.texts import NO_TEXTS, texts_of
+from tidings.route_checks import check_texts, parse_route
 from tidings.store.db.database import Durability
 from tidings.watch.logs import hide
 from tidings.watch.rules import Thresholds
@@ -126,8 +126,16 @@ def wiring_from(settings: Settings, **changes: Any) -> Wiring:
         pipelines.append(modules[name].build(chosen))
         endpoints += called
         hide_secrets(chosen)
+    words = {spec.name: texts_of(spec.settings.texts) for spec in channel_specs(settings)}
     routes = [
-        Route(r.pipeline, r.channel, r.query, r.queue_days, Calm(r.digest, r.quiet, r.max_per_hour))
+        Route(
+            r.pipeline,
+            r.channel,
+            r.query,
+            r.queue_days,
+            Calm(r.digest, r.quiet, r.max_per_hour),
+            merged(texts_of(r.texts), words.get(r.channel, NO_TEXTS)),
+        )
         for r in settings.routes
     ]
     values: dict[str, Any] = {
@@ -245,7 +253,9 @@ def check_routes(wiring: Wiring) -> None:
             raise Misconfigured(
                 f"routes: one names the channel {route.channel!r}; configured are {', '.join(channels) or 'none'}"
             )
-        parse_route(route, vocabulary_of(wiring.pipelines, within=route.pipeline))
+        vocabulary = vocabulary_of(wiring.pipelines, within=route.pipeline)
+        parse_route(route, vocabulary)
+        check_texts(route, next(p for p in wiring.pipelines if p.name == route.pipeline), vocabulary)
 
 
 def why_off(pipeline: str, wiring: Wiring) -> str | None:
@@ -288,21 +298,6 @@ def _password(url: str) -> str | None:
         return urlsplit(url).password
     except ValueError:
         return None
-
-
-def parse_route(route: Route, vocabulary: Vocabulary) -> None:
-    """Refuse a route whose query cannot be read, or asks for what no notice of its pipeline has."""
-    place = f"routes: the query of {route.channel}"
-    try:
-        query = parse(route.query, vocabulary, now_ms=SystemClock().now_ms())
-    except BadInput as error:
-        raise Misconfigured(f"{place} cannot be read: {point_at(route.query, error)}") from error
-    for warning in query.warnings:
-        raise Misconfigured(f"{place} ({route.query}): {warning}")
-    for name in query.unknown_names:
-        raise Misconfigured(f"{place} ({route.query}): {no_field(name, route.pipeline, vocabulary)}")
-    if any(isinstance(part, InThread) for part in parts_of(query.root)):
-        raise Misconfigured(f"{place} ({route.query}): story: and thread: are for searches; a notice stands alone")
 
 
 def channel_specs(settings: Settings) -> Iterator[ChannelSpec]:

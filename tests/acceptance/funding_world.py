@@ -12,10 +12,11 @@ from typing import Any
 
 from tests.support.engine import Engine, discord_channel
 
-from tidings.model.publication import Calm, Route
+from tidings.model.publication import Calm, Route, Texts
 from tidings.model.views import RunView
 from tidings.pipelines.eu_funding import Settings, build
 from tidings.publish.sending import Policy
+from tidings.publish.texts import NO_TEXTS
 from tidings.sample.discord import DiscordStandIn
 from tidings.sample.eu_portal import EuPortal
 from tidings.sample.serving import StandIn
@@ -87,6 +88,7 @@ async def a_world(
     policy: Policy = "at-least-once",
     settings: dict[str, Any] | None = None,
     calm: Calm = NO_CALM,
+    texts: Texts = NO_TEXTS,
     **wiring: Any,
 ) -> AsyncIterator[World]:
     """Open a world at a time."""
@@ -94,7 +96,15 @@ async def a_world(
     async with StandIn(portal.app) as portal_server, StandIn(world.discord.app) as discord_server:
         webhook = world.discord.webhook_url(discord_server.url)
         async with an_engine(
-            database_url, portal_server.url, webhook, query=query, policy=policy, settings=settings, calm=calm, **wiring
+            database_url,
+            portal_server.url,
+            webhook,
+            query=query,
+            policy=policy,
+            settings=settings,
+            calm=calm,
+            texts=texts,
+            **wiring,
         ) as engine:
             world.engine = engine
             engine.advance_clock(seconds=at.timestamp() - time.time())
@@ -110,6 +120,7 @@ def an_engine(
     policy: Policy = "at-least-once",
     settings: dict[str, Any] | None = None,
     calm: Calm = NO_CALM,
+    texts: Texts = NO_TEXTS,
     **wiring: Any,
 ) -> Engine:
     """Return the engine of the funding pipeline, pointed at stand-ins."""
@@ -122,7 +133,7 @@ def an_engine(
         endpoints=[portal_url],
         loopback=[("127.0.0.1", port)],
         channels=[discord_channel("eu", webhook, policy)],
-        routes=[Route(PIPELINE, "eu", query, calm=calm)],
+        routes=[Route(PIPELINE, "eu", query, calm=calm, texts=texts)],
         **wiring,
     )
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from tests.acceptance.funding_world import HARVEST, PIPELINE, World, a_result, a_world, day
 
-from tidings.model.publication import Calm
+from tidings.model.publication import Calm, Texts
 from tidings.sample.eu_portal import EuPortal
 
 MORNING = Calm(digest="daily at 08:00 Europe/Brussels")
@@ -242,3 +242,28 @@ async def test_no_hour_has_more_messages_than_its_route_allows(database_url: str
         assert told(world) == {f"Call {n}": 1 for n in range(1, 25)}
         times = [posted.at for posted in world.discord.messages]
         assert all(sum(begin <= other < begin + 3600 for other in times) <= 2 for begin in times)
+
+
+async def test_a_route_sends_its_own_words(database_url: str) -> None:
+    texts = Texts(
+        title="{title} until {deadline|date}",
+        text="{summary|cut:60}",
+        footer="EU Fund Tracker • Powered by Cloudflare Workers",
+        colors={"open": "#0a0b0c"},
+        fields=("Deadline", "Identifier"),
+        username="EU funds",
+        avatar="https://example.org/eu.png",
+    )
+    async with a_world(database_url, EuPortal.of([]), texts=texts) as world:
+        await world.crawl()
+        await found(world, 1)
+
+        (message,) = world.discord.messages
+        (embed,) = message.body["embeds"]
+        assert embed["title"] == "Call 1 until 20 November 2026"
+        assert len(embed["description"]) <= 60
+        assert [each["name"] for each in embed["fields"]] == ["Deadline", "Identifier"]
+        assert embed["footer"]["text"].startswith("EU Fund Tracker • Powered by Cloudflare Workers • ")
+        assert (embed["color"], message.body["username"]) == (0x0A0B0C, "EU funds")
+        assert message.body["avatar_url"] == "https://example.org/eu.png"
+        assert world.body("eu/opportunity/1TOPICS/1")["id"] == message.delivery_id

@@ -7,6 +7,7 @@ from typing import Annotated
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
 from tidings.model.hours import parse_quiet, parse_times
+from tidings.publish.texts import TextSettings
 
 
 def _times(text: str) -> str:
@@ -41,3 +42,5 @@ class RouteSettings(BaseModel):
     """When nothing is sent, such as `22:00-07:00 Europe/Brussels`; what comes then waits for the end."""
     max_per_hour: int = Field(default=0, ge=0, le=1000)
     """The most messages in an hour; what is more waits for a digest at the next full hour. 0 means no limit."""
+    texts: TextSettings = TextSettings()
+    """The words of its notices, over those of the channel."""

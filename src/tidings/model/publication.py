@@ -235,6 +235,24 @@ class Notice(msgspec.Struct, frozen=True, kw_only=True):
     """What a digest tells of, group by group; the text holds the same for channels that cannot link words."""
     closing: str = ""
     """What a digest says of notices that it leaves out."""
+    footer: str = ""
+    """What stands at the end, before the delivery's id; empty: the product's name."""
+    username: str | None = None
+    """The name shown as the sender, where a service lets one choose."""
+    avatar: str | None = None
+    """The address of the picture shown beside it."""
+
+
+class Texts(msgspec.Struct, frozen=True):
+    """The words, colors and fields that a route or a channel gives its notices; what is empty stays as it is."""
+
+    title: str = ""
+    text: str = ""
+    footer: str = ""
+    colors: dict[str, str] = {}
+    fields: tuple[str, ...] | None = None
+    username: str = ""
+    avatar: str = ""
 
 
 class Calm(msgspec.Struct, frozen=True):
@@ -258,6 +276,7 @@ class Route:
     queue_days: float = QUEUE_DAYS
     """How long a notice may wait to be sent; after that it is no news."""
     calm: Calm = Calm()
+    texts: Texts = Texts()
 
     @property
     def name(self) -> str:

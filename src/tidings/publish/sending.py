@@ -22,6 +22,8 @@ from tidings.model.contracts import Kit, Notifier, Permit, Receipt
 from tidings.model.errors import Ambiguous, Misconfigured, Permanent, SlowDown, StoreUnavailable, Transient
 from tidings.model.outcome import Advance, Outcome, Postpone, Reject
 from tidings.model.pipeline import Renew
+from tidings.model.publication import Texts
+from tidings.model.texts import worded
 from tidings.model.workflow import Work
 from tidings.publish.deliveries import RETRY, SEALED
 from tidings.publish.delivery import Delivery
@@ -73,6 +75,7 @@ class Channel:
     limit: int = 30
     per_seconds: float = 62.0
     """A little longer than the minute Discord counts by: of two requests the first may take longer to arrive."""
+    texts: Texts = Texts()
     hold_seconds: float = 45.0
     """How long a worker that died inside keeps others out; longer than any send takes."""
 
@@ -112,6 +115,8 @@ class Sender:
     renew: Mapping[str, Renew] = field(default_factory=dict)
     """Writes the notice of an item of a kind as it is true now."""
     retry: RetryPolicy = RETRY
+    texts: Mapping[str, Texts] = field(default_factory=dict)
+    """The words of each route's notices, by its name; one that is gone leaves those of the channel."""
     monotonic: Callable[[], float] = time.monotonic
 
     async def __call__(self, work: Work, kit: Kit) -> Outcome:  # noqa: ARG002  # a processor's form
@@ -211,12 +216,12 @@ class Sender:
         if self.monotonic() >= work.deadline:
             result.ended = "late"
             return Postpone(work.now_ms, "the lease was nearly over; nothing was sent")
-        body = self._body_now(work)
+        body, words = self._body_now(work), self.texts.get(work.body.route, channel.texts)
         if body is None:
             result.ended = "expired"
             return Reject("expired: none of its notices is true any more")
         try:
-            receipt = await channel.notifier.send(body.notice, body.id)
+            receipt = await channel.notifier.send(worded(body.notice, words), body.id)
         except SlowDown as request:
             result.ended, result.not_before_ms = "slowed", _wait_ms(request)
             return Postpone(work.now_ms + result.not_before_ms, str(request))

@@ -21,6 +21,8 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict
 
+from tidings.publish.texts import TextSettings
+
 
 class ChannelSettings(BaseModel):
     """What every channel can be told, whatever carries its notices."""
@@ -31,3 +33,5 @@ class ChannelSettings(BaseModel):
     """When nobody knows whether a message was posted: send it again, or leave it to a person."""
     alerts: bool = False
     """Send alerts about tidings' own health here too."""
+    texts: TextSettings = TextSettings()
+    """The words of the notices that are sent here."""

@@ -76,7 +76,12 @@ class Apprise:
 
 def _plain(notice: Notice, delivery_id: str) -> dict[str, str]:
     lines = [f"{clean(field.name)}: {clean(field.value)}" for field in notice.fields if clean(field.value)]
-    parts = [clean(notice.text), "\n".join(lines), notice.url or "", f"tidings • {delivery_id}"]
+    parts = [
+        clean(notice.text),
+        "\n".join(lines),
+        notice.url or "",
+        f"{clean(notice.footer) or 'tidings'} • {delivery_id}",
+    ]
     body = "\n\n".join(part for part in parts if part)
     return {"title": clean(notice.title), "body": body[:BODY_CHARS_MAX], "body_format": "text"}
 

@@ -218,7 +218,7 @@ def plain_part(notice: Notice, delivery_id: str) -> str:
         fit(notice.text, TEXT_MAX, markdown=False),
         lines,
         link_address(notice.url) or "",
-        f"-- \n{PRODUCT} • {one_line(delivery_id, 80)}",
+        f"-- \n{one_line(notice.footer, 300) or PRODUCT} • {one_line(delivery_id, 80)}",
     )
     return "\n\n".join(part for part in parts if part)
 
@@ -234,13 +234,14 @@ def html_part(notice: Notice, delivery_id: str) -> str:
         for name, value in facts(notice)
     )
     text = fit(notice.text, TEXT_MAX, markdown=False)
+    footer = _escape(one_line(notice.footer, 300)) or PRODUCT
     parts = [
         f'<h1 style="font-size:20px;line-height:1.3;margin:0 0 12px">{heading}</h1>',
         _listed(notice) if notice.entries else f'<p style="margin:0 0 16px">{_lines(text)}</p>' if text else "",
         f'<table role="presentation" cellspacing="0" style="font-size:14px;margin:0 0 20px">{rows}</table>'
         if rows
         else "",
-        f'<p style="font-size:12px;color:#5f6368;margin:0">{PRODUCT} • {_escape(delivery_id)}</p>',
+        f'<p style="font-size:12px;color:#5f6368;margin:0">{footer} • {_escape(delivery_id)}</p>',
     ]
     page = "".join(part for part in parts if part)
     style = "max-width:640px;margin:0 auto;padding:24px;font:16px/1.5 system-ui,sans-serif;color:#202124"

@@ -125,7 +125,7 @@ def content(notice: Notice, delivery_id: str) -> dict[str, Any]:
     text = fit(notice.text, TEXT_MAX, markdown=False)
     pairs = facts(notice)[:FACTS_MAX]
     lines = [(one_line(name, LABEL_MAX), fit(value, VALUE_MAX, markdown=False)) for name, value in pairs]
-    footer = f"{PRODUCT} • {delivery_id}"
+    footer = f"{one_line(notice.footer, 300) or PRODUCT} • {delivery_id}"
     address = link_address(notice.url)
     shown = [title, text, "\n".join(f"{name}: {value}" for name, value in lines), address or "", footer]
     heading = f"<strong>{_escape(title)}</strong>"

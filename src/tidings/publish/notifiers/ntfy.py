@@ -129,7 +129,7 @@ def message(settings: Settings, notice: Notice, delivery_id: str) -> dict[str, A
 
 def _text(notice: Notice, delivery_id: str) -> str:
     """Put text and facts below the limit, which counts bytes. Labels are short: without values all of them fit."""
-    footer = f"{PRODUCT} • {delivery_id}"
+    footer = f"{one_line(notice.footer, 300) or PRODUCT} • {delivery_id}"
     chars = TEXT_CHARS_MAX
     while True:
         lines = "\n".join(

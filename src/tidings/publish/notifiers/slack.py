@@ -114,7 +114,12 @@ def message(notice: Notice, delivery_id: str) -> dict[str, Any]:
     fields = [_markdown(f"*{cut_escaped(name, 500)}*\n{cut_escaped(value, 1400)}") for name, value in facts(notice)]
     if fields:
         blocks.append({"type": "section", "fields": fields[:FIELDS_MAX]})
-    blocks.append({"type": "context", "elements": [_markdown(f"{PRODUCT} • {escape(delivery_id)}")]})
+    blocks.append(
+        {
+            "type": "context",
+            "elements": [_markdown(f"{cut_escaped(notice.footer, 300) or PRODUCT} • {escape(delivery_id)}")],
+        }
+    )
     return {"text": escape(title), "blocks": blocks, "unfurl_links": False, "unfurl_media": False}
 
 

@@ -145,7 +145,7 @@ def message(settings: Settings, notice: Notice, delivery_id: str) -> dict[str, A
 def markup(notice: Notice, delivery_id: str) -> str:
     """Draw a notice in the few tags Telegram knows; what is shown of it fits its limit."""
     title = one_line(notice.title, TITLE_MAX) or "Untitled"
-    footer = f"{PRODUCT} • {delivery_id}"
+    footer = f"{one_line(notice.footer, 300) or PRODUCT} • {delivery_id}"
     address = link_address(notice.url)
     heading = f"<b>{_escape(title)}</b>"
     if address is not None and len(address) <= URL_MAX:

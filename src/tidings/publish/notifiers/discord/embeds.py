@@ -32,13 +32,14 @@ _URL_SAFE = "/%:@!$&'()*+,;=~-._?#[]"
 def message(notice: Notice, delivery_id: str, *, username: str | None = None) -> dict[str, Any]:
     """Return the body of a webhook call: one embed, and nobody mentioned."""
     body: dict[str, Any] = {"embeds": [embed(notice, delivery_id)], "allowed_mentions": {"parse": []}}
-    return {"username": username, **body} if username else body
+    shown = {"username": notice.username or username, "avatar_url": embed_address(notice.avatar)}
+    return {**{name: value for name, value in shown.items() if value}, **body}
 
 
 def embed(notice: Notice, delivery_id: str) -> dict[str, Any]:
     """Draw one notice; text that does not fit is cut, optional parts that are not well formed are left out."""
     title = fit(notice.title, TITLE_MAX) or "Untitled"
-    footer = fit(f"{PRODUCT} • {delivery_id}", FOOTER_MAX, markdown=False)
+    footer = fit(f"{notice.footer or PRODUCT} • {delivery_id}", FOOTER_MAX, markdown=False)
     left = TOTAL_MAX - units(title) - units(footer)
     # All parts of an embed share 6,000 characters. Without a reserve, 25 long fields would leave no room for the text.
     reserve = min(units(fit(notice.text, DESCRIPTION_MAX)), DESCRIPTION_RESERVE)
