@@ -8,13 +8,11 @@ import typer
 
 from tidings.app import App
 from tidings.cli.options import ConfigOption, LogOption, MetricsPortOption, set_up_logs, settings_from, wiring_of
-from tidings.cli.output import end, fail
+from tidings.cli.output import fail
 from tidings.cli.process import run_app, stop_on_signals
 from tidings.cli.server import metrics_loop, refuse_open_bind, serve_loop
-from tidings.model.errors import TidingsError
 from tidings.process.loops import Loop, run_loops
 from tidings.watch import logs
-from tidings.wiring import replica_place
 
 ROLES = ("all", "discover", "work", "serve")
 
@@ -24,32 +22,22 @@ def run(
     role: Annotated[str, typer.Option(metavar="|".join(ROLES), help="Which part to run.")] = "all",
     pipeline: Annotated[list[str] | None, typer.Option(help="Only this pipeline; may be repeated.")] = None,
     metrics_port: MetricsPortOption = None,
-    replicate: Annotated[
-        str,
-        typer.Option(metavar="URL", help="Keep a copy of the SQLite file at this place: file://, s3:// or sftp://."),
-    ] = "",
     log_format: LogOption = "human",
 ) -> None:
     """Ask sources, process, serve: the real thing. Ctrl-C, SIGTERM or SIGHUP stops it cleanly."""
     if role not in ROLES:
         fail(f"--role {role!r}: use one of {', '.join(ROLES)}")
     settings = settings_from(config)
-    changes: dict[str, Any] = {}
-    if replicate:
-        try:
-            changes["replica"] = replica_place(settings, replicate)
-        except TidingsError as error:
-            end(error)
     if not settings.pipelines:
         fail("no pipeline is on; `tidings init` writes a tidings.toml with the keyless ones on")
     unknown = set(pipeline or []) - set(settings.pipelines)
     if unknown:
         fail(f"--pipeline {', '.join(sorted(unknown))}: not on; on are {', '.join(settings.pipelines)}")
-    wiring = wiring_of(config, takes_leases=role != "serve", **changes)
+    wiring = wiring_of(config, takes_leases=role != "serve")
     if pipeline:
         chosen = tuple(p for p in wiring.pipelines if p.name in pipeline)
         routes = tuple(r for r in wiring.routes if r.pipeline in pipeline)
-        wiring = wiring_of(config, pipelines=chosen, routes=routes, takes_leases=role != "serve", **changes)
+        wiring = wiring_of(config, pipelines=chosen, routes=routes, takes_leases=role != "serve")
     set_up_logs(log_format)
     if role in ("all", "serve") or metrics_port is not None:
         refuse_open_bind(wiring.database_url, settings.server.host)
@@ -68,7 +56,7 @@ def run(
 
 async def loops_for(app: App, role: str, server: dict[str, Any], *, is_demo: bool = False) -> list[Loop]:
     """Return the loops of a role."""
-    loops: list[Loop] = [app.hints.run, app.alert_loop(role).run, *app.copy_loops()]
+    loops: list[Loop] = [app.hints.run, app.alert_loop(role).run]
     if role in ("all", "discover"):
         loops.append(app.poller.run)
     if role in ("all", "work"):

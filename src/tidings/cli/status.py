@@ -5,9 +5,7 @@ from __future__ import annotations
 from tidings.cli.options import ConfigOption, JsonOption, wiring_of
 from tidings.cli.output import moment, say, show_json, show_table
 from tidings.cli.store import opened_store
-from tidings.follow.replica.litestream import NAME as REPLICA
-from tidings.follow.replica.litestream import shown
-from tidings.model.views import StatusView, how_far_behind
+from tidings.model.views import StatusView
 from tidings.serve.pages.phrases import lasting, paced, processor_words, updater_words
 from tidings.wiring import why_resting
 
@@ -23,10 +21,7 @@ def status(config: ConfigOption = None, as_json: JsonOption = False) -> None:
         show_json(view)
         return
     _show_status(view)
-    wiring = wiring_of(config)
-    if wiring.replica is not None and not any(each.name == REPLICA for each in view.followers):
-        say(f"{REPLICA}: nothing copies the database to {shown(wiring.replica)}; `tidings run` does")
-    for route in wiring.resting_routes:
+    for route in wiring_of(config).resting_routes:
         say(f"route {why_resting(route)}")
 
 
@@ -86,7 +81,7 @@ def _show_status(view: StatusView) -> None:
             health = f"{source.health}{until}, {paced(source)}, next {moment(source.next_check_at)}"
             say(f"  {source.name}: {health}{error}{note}")
     for each in view.followers:
-        behind = how_far_behind(each)
+        behind = f"{each.behind:,} changes and {each.behind_seconds:.0f} s behind" if each.behind else "up to date"
         how = f"failing, {behind}: {each.error}" if each.error else behind
         say(f"{each.name} (process {each.process}): {how}")
     for process in view.processes:

@@ -63,10 +63,12 @@ async def read_body(
     return bytes(body)
 
 
-def check_type(headers: Mapping[str, str], shown: str) -> None:
-    """Refuse what is neither HTML, text, a feed nor JSON. A missing type is judged by its bytes later on."""
+def check_type(headers: Mapping[str, str], shown: str, accept: str = "") -> None:
+    """Refuse what is neither HTML, text, XML, JSON nor asked for. A missing type is judged by its bytes later on."""
     kind = headers.get("content-type", "").partition(";")[0].strip().lower()
-    if kind and kind not in _READABLE_TYPES:
+    is_readable = kind in _READABLE_TYPES or (kind.startswith("application/") and kind.endswith(("+json", "+xml")))
+    is_packed = kind in ("application/gzip", "application/x-gzip") and "application/gzip" in accept
+    if kind and not is_readable and not is_packed:
         raise Permanent(f"{shown} is {kind[:80]!a}: only HTML, text, feeds and JSON are read")
 
 

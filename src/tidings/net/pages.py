@@ -168,7 +168,7 @@ class Pages:
         empty = Response(answer.status, str(url), headers)
         raise_for_status(empty, shown, trusted=False, now=self._now())
         if not wish.any_type:
-            check_type(headers, shown)
+            check_type(headers, shown, wish.accept)
         body = await read_body(answer.content, headers, shown, wire_bytes=wish.wire_bytes, body_bytes=wish.body_bytes)
         check_untyped(headers, body, shown)
         return replace(empty, body=body)

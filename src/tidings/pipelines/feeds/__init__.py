@@ -12,15 +12,15 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, field_valida
 
 from tidings.model.durations import duration_seconds
 from tidings.model.errors import BadInput, Misconfigured
-from tidings.model.pipeline import Addressed, NoOptions, Pipeline, SourceKind
+from tidings.model.pipeline import Addressed, Pipeline, SourceKind
 from tidings.model.publication import Retention
 from tidings.model.source_definition import SourceDefinition
 from tidings.model.urls import canonical_url, checked_address, public_host
 from tidings.pipelines.feeds.body import KIND, PIPELINE
 from tidings.pipelines.feeds.cards import ENTRIES, EXAMPLE, full_text, present
+from tidings.pipelines.feeds.kinds import kinds
 from tidings.pipelines.feeds.notices import announce, notice, renew
 from tidings.pipelines.feeds.rhythm import Bounds
-from tidings.pipelines.feeds.source import FeedSource
 from tidings.pipelines.feeds.workflow import entry_workflow
 
 FEEDS_MAX = 1_000
@@ -136,12 +136,13 @@ def _source(declared: Pipeline, name: str, feed: FeedSetting) -> Addressed:
 def source_kinds(settings: Settings) -> tuple[SourceKind, ...]:
     """Return what can be watched, in the file and at run time alike."""
 
-    def feed(name: str, definition: SourceDefinition, _options: NoOptions) -> FeedSource:
-        bounds = Bounds(settings.interval, settings.min_interval, settings.max_interval, definition.interval)
-        name = name or _plain(definition.title or "") or _plain(public_host(definition.address)) or "feed"
-        return FeedSource(name, definition, bounds)
+    def bounds_of(definition: SourceDefinition) -> Bounds:
+        return Bounds(settings.interval, settings.min_interval, settings.max_interval, definition.interval)
 
-    return (SourceKind("feed", "RSS, Atom or JSON feed, or a site that announces one", feed),)
+    def name_of(definition: SourceDefinition) -> str:
+        return _plain(definition.title or "") or _plain(public_host(definition.address)) or "feed"
+
+    return kinds(bounds_of, name_of)
 
 
 def source_names(feeds: list[FeedSetting]) -> list[str]:

@@ -56,9 +56,15 @@ class EntryBody(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
         return self.found_at if self.published_ms is None else min(self.published_ms, self.found_at)
 
 
-def entry_finding(feed: str, feed_title: str, entry: FeedEntry, *, full_text: bool, now_ms: int) -> Finding:
-    """Report an entry: its title, address and words are what counts, dates are not."""
-    content_text = plain_text(entry.content_html, TEXT_CHARS_MAX) if entry.content_html else ""
+def entry_finding(
+    feed: str, feed_title: str, entry: FeedEntry, *, full_text: bool, now_ms: int, summarized: bool = False
+) -> Finding:
+    """Report an entry: its title, address and words are what counts, dates are not.
+
+    One that comes `summarized` is told by its summary; what its HTML says besides is only to be read.
+    """
+    has_more = bool(entry.content_html) and not summarized
+    content_text = plain_text(entry.content_html, TEXT_CHARS_MAX) if has_more else ""
     body = EntryBody(
         feed=feed,
         feed_title=feed_title,

@@ -40,13 +40,14 @@ class Rhythm(msgspec.Struct, frozen=True, omit_defaults=True):
 
 def rhythm_of(feed: ParsedFeed, now_ms: int) -> Rhythm:
     """Read a feed's pace off its entries' dates; dates in the future count for nothing."""
-    dated = (entry.published_ms or entry.updated_ms for entry in feed.entries)
+    rhythm = rhythm_of_times([entry.published_ms or entry.updated_ms for entry in feed.entries], now_ms)
+    return msgspec.structs.replace(rhythm, asked_seconds=feed.next_check_seconds)
+
+
+def rhythm_of_times(dated: Sequence[int | None], now_ms: int) -> Rhythm:
+    """Read a pace off times; those in the future count for nothing."""
     times = sorted((at for at in dated if at is not None and at <= now_ms), reverse=True)[:ENTRIES_LOOKED_AT]
-    return Rhythm(
-        newest_ms=times[0] if times else None,
-        gap_seconds=_median_gap(times),
-        asked_seconds=feed.next_check_seconds,
-    )
+    return Rhythm(newest_ms=times[0] if times else None, gap_seconds=_median_gap(times))
 
 
 def next_look_seconds(rhythm: Rhythm, headers: Mapping[str, str], now_ms: int, bounds: Bounds) -> float:

@@ -35,6 +35,8 @@ class FeedSource:
     feed: str
     definition: SourceDefinition
     bounds: Bounds = Bounds()
+    feed_url: str = ""
+    """Where the feed is, if not at the definition's address: a preset tells it from that."""
 
     @property
     def name(self) -> str:
@@ -64,7 +66,11 @@ class FeedSource:
         mark = _read_mark(run.mark)
         try:
             poll = await poll_feed(
-                kit, self.definition.address, cursor=run.cursor, digest=mark.digest, setting=f"{PIPELINE}.feeds"
+                kit,
+                self.feed_url or self.definition.address,
+                cursor=run.cursor,
+                digest=mark.digest,
+                setting=f"{PIPELINE}.feeds",
             )
         except FeedGone as gone:
             # The run fails visibly, and its page keeps what it learned: later runs fail without asking.
