@@ -189,7 +189,7 @@ class App:
         follower = SearchFollower(self.search, self.store.changes, self.pipelines, self.executor)
         loops = [follow_loop(follower, self.store, self.executor, self.owner, note=self.store.follower_notes.put)]
         if self.wiring.stories is not None:
-            loops.append(story_loop(self.wiring.stories, self.store, self.executor, self.owner))
+            loops.append(story_loop(self.wiring.stories, self.store, self.executor, self.owner, self.wiring.routes))
         return loops
 
     async def mirror_loops(self) -> list[Loop]:

@@ -16,6 +16,7 @@ from tidings.model.contracts import Kit, Ledger
 from tidings.model.errors import Misconfigured
 from tidings.model.outcome import Outcome
 from tidings.model.pipeline import Pipeline
+from tidings.model.publication import Route
 from tidings.model.workflow import Processor, Work
 from tidings.net.client import Web
 from tidings.process.enrich.endpoint import Endpoint
@@ -26,6 +27,7 @@ from tidings.publish.deliveries import delivering, with_deliveries
 from tidings.store.db.database import Database
 from tidings.store.db.executor import StoreExecutor
 from tidings.store.store import Store, open_store
+from tidings.story_notices import StoryAnnouncer
 from tidings.watch.logs import event
 from tidings.wiring import StorySpec, Wiring
 
@@ -63,9 +65,13 @@ def story_follower(spec: StorySpec, store: Store, executor: StoreExecutor, owner
     return StoryFollower(store.stories, store.changes, store.pipelines, executor, owner, spec.also)
 
 
-def story_loop(spec: StorySpec, store: Store, executor: StoreExecutor, owner: str) -> StoryLoop:
+def story_loop(
+    spec: StorySpec, store: Store, executor: StoreExecutor, owner: str, routes: Sequence[Route] = ()
+) -> StoryLoop:
     """Make the loop that groups what tells the same event."""
     follower = story_follower(spec, store, executor, owner)
+    if told := [route for route in routes if route.stories]:
+        follower.announcer = StoryAnnouncer(store, told, store.pipelines)
     names = tuple(store.pipelines)
     return StoryLoop(follower, store.changes, executor, names, owner, store.now_ms, store.follower_notes.put)
 

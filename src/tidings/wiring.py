@@ -132,6 +132,7 @@ def wiring_from(settings: Settings, **changes: Any) -> Wiring:
             r.queue_days,
             Calm(r.digest, r.quiet, r.max_per_hour),
             merged(texts_of(r.texts), words.get(r.channel, NO_TEXTS)),
+            r.stories,
         )
         for r in settings.routes
     ]

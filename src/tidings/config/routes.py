@@ -35,6 +35,8 @@ class RouteSettings(BaseModel):
     """Only those that match, such as `programme:HORIZON status:open`; empty means all."""
     queue_days: float = Field(default=7, gt=0, le=365)
     """How long a notice may wait to be sent, behind a paused channel for one; later it is no news and expires."""
+    stories: int = Field(default=0, ge=0, le=100)
+    """Instead of items, each story once, when so many sources tell it and an item of this pipeline does; 0: items."""
     digest: Annotated[str, AfterValidator(_times)] = ""
     """All in one message: hourly, `daily at 08:00 Europe/Brussels`, weekdays at ..., `weekly on Monday at ...`; empty
     means each notice for itself."""

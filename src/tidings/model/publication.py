@@ -277,6 +277,8 @@ class Route:
     """How long a notice may wait to be sent; after that it is no news."""
     calm: Calm = Calm()
     texts: Texts = Texts()
+    stories: int = 0
+    """Announce stories instead of items: each once, when so many sources tell it."""
 
     @property
     def name(self) -> str:

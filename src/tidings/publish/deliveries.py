@@ -36,6 +36,8 @@ from tidings.publish.delivery import Delivery, short_id
 from tidings.publish.digests import Accountant
 
 DELIVERIES_DAYS = 90
+STORY = "story"
+"""The kind that a delivery's key names where it tells of a story."""
 SEALED = "sealed"
 """The state of a digest whose members are fixed."""
 RETRY = RetryPolicy(attempts=5, base_seconds=20, cap_seconds=900)
@@ -127,7 +129,11 @@ def deliveries_for(
     for number, notice in enumerate(notices):
         document = _document(notice)
         for route in routes:
-            if route.pipeline == pipeline and matches(_parsed(route, vocabulary, work.now_ms), document, pipeline):
+            if (
+                route.pipeline == pipeline
+                and (route.stories > 0) == (work.kind == STORY)
+                and matches(_parsed(route, vocabulary, work.now_ms), document, pipeline)
+            ):
                 delivery = _delivery(pipeline, work, notice, number, route)
                 # Two routes to one channel may both match: the notice goes there once.
                 found.setdefault(delivery.key, delivery)

@@ -89,6 +89,11 @@ class StoryStore(StoryReader):
             found = tx.row(StoryPosition, "story_position", pipeline=pipeline)
         return found.position if found else None
 
+    def note_position(self, name: str, position: str) -> None:
+        """Note how far something else has come that follows stories."""
+        with self._database.transaction() as tx:
+            tx.run("put_story_position", pipeline=name, position=position)
+
     def take_in(self, pipeline: str, tellings: Sequence[Telling], gone: Sequence[int], position: str) -> None:
         """Note what is to be grouped and what is told no more, with the position behind both."""
         with self._database.transaction() as tx:

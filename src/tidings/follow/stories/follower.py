@@ -11,6 +11,7 @@ import asyncio
 import time
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Protocol
 
 import msgspec
 
@@ -47,6 +48,18 @@ _facts = msgspec.json.Decoder(StoryFacts).decode
 _terms = msgspec.json.Decoder(dict[str, int]).decode
 
 
+class Announcer(Protocol):
+    """Tells people of stories that many tell."""
+
+    def has_news(self) -> bool:
+        """Tell whether a story changed since the last look."""
+        ...
+
+    def announce(self) -> None:
+        """Tell of those that are to be told."""
+        ...
+
+
 @dataclass
 class StoryFollower:
     """Notes what tells something, and keeps the groups."""
@@ -58,6 +71,7 @@ class StoryFollower:
     owner: str
     also: Collection[str] = ()
     """Pipelines that are grouped on request."""
+    announcer: Announcer | None = None
     name: str = "stories"
     _grouping: Grouping | None = None
     _step: int = -1
@@ -161,6 +175,11 @@ class StoryFollower:
         rows, spans = await self.executor.read(self.groups.grouped, WINDOW_MS, MEMBERS_MAX)
         return await asyncio.to_thread(_restored, rows, spans)
 
+    async def announce(self) -> None:
+        """Let what is told of stories be told."""
+        if self.announcer is not None and await self.executor.read(self.announcer.has_news):
+            await self.executor.write(self.announcer.announce)
+
     async def tidy(self) -> None:
         """Forget what is long gone, now and then."""
         if time.monotonic() >= self._tidy_at:
@@ -183,6 +202,7 @@ class StoryLoop(FollowLoop):
         followed = await super().catch_up(stop)
         if await self._stories.is_our_turn():
             await self._stories.group(stop)
+            await self._stories.announce()
             await self._stories.tidy()
         return followed
 
