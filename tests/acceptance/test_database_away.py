@@ -47,6 +47,10 @@ async def test_readers_are_told_at_once_and_lists_stay(tmp_path: Path, postgres_
             assert (status, document["items"]) == (200, before[1]["items"])
             assert "the store does not answer" in document["warnings"][0]
             assert age is not None
+            for path in ("/", "/search?q=lists", "/api/v1/search?q=lists", "/readyz"):
+                started = time.monotonic()
+                assert asked(port, path)[0] == 503, path
+                assert time.monotonic() - started < SOON_SECONDS / 2, path
 
             proxy.thaw()
             await until(lambda: asked(port, "/api/v1/status")[0] == 200, watching=(server,))

@@ -22,6 +22,7 @@ from tidings.model.errors import Misconfigured, StoreUnavailable
 from tidings.store.db.conninfo import hosts_from
 from tidings.store.db.postgres import PostgresDatabase
 from tidings.store.db.postgres_tx import PostgresTx
+from tidings.store.upkeep.migrate import migrate
 
 
 def closed_port() -> int:
@@ -135,6 +136,24 @@ def test_the_host_that_took_us_last_is_asked_first() -> None:
     assert hosts_from(url, "c", 5432) == {"host": "c,a,b", "port": ",,7"}
     assert hosts_from("postgresql://a,b/db", "b", 5432) == {"host": "b,a", "port": ","}
     assert hosts_from("postgresql://a/db", "a", 5432) == {}
+
+
+def test_the_clock_goes_on_while_the_server_is_away(postgres_server: str) -> None:
+    """Whoever asks for it may be an event loop, which answers everybody else too."""
+    with proxied(new_postgres_database(postgres_server)) as (proxy, url):
+        database = PostgresDatabase(url, compare_seconds=0)
+        try:
+            migrate(database)
+            first = database.now_ms()
+            proxy.freeze()
+            started = time.monotonic()
+            later = [database.now_ms() for _ in range(50)]
+            assert time.monotonic() - started < 1
+            assert later == sorted(later)
+            assert 0 <= later[0] - first < 1000
+            proxy.thaw()
+        finally:
+            database.close()
 
 
 def write(database: PostgresDatabase, number: int) -> None:

@@ -52,6 +52,7 @@ async def serve_loop(
         raise Misconfigured(OPEN_BIND.format(host=host))
     # Standard output of a service goes to a log, where others may read it: only a terminal is shown the link.
     invitation = Invitation() if loopback and not is_demo and sys.stdout.isatty() else None
+    app.clock.now_ms()  # measured here: a page that asked first could wait for a database that is away
     application = build(backend_of(app, server, loopback=loopback, is_demo=is_demo, invitation=invitation))
     app.address, serve = listen(application, server)
     if invitation is not None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
+from tidings.model.errors import StoreUnavailable
 from tidings.serve.backend import ReadBackend
 from tidings.serve.http.operations import Call, Operation
 from tidings.serve.http.problems import Problem
@@ -56,7 +57,11 @@ class Health:
         return answer({"status": "alive"})
 
     async def _ready(self, _call: Call) -> Reply:
-        problems = await asyncio.to_thread(self._backend.ready)
+        try:
+            # As every reader asks: a database that does not answer is told within a second, and then at once.
+            problems = await self._backend.executor.read(self._backend.ready)
+        except StoreUnavailable as error:
+            problems = {"database": str(error)}
         if problems:
             document = {"ready": False, "problems": problems}
             raise Problem(503, "Not ready.", headers={"Retry-After": "5"}, extra=document)

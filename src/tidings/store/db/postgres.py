@@ -13,7 +13,7 @@ from typing import Any, Literal
 import psycopg
 from psycopg import sql as composing
 
-from tidings.model.errors import Misconfigured, StoreReadOnly, StoreUnavailable
+from tidings.model.errors import Misconfigured, StoreReadOnly, StoreUnavailable, TidingsError
 from tidings.store.db import statements
 from tidings.store.db.bound_connection import BoundConnection
 from tidings.store.db.conninfo import hosts_from, is_absent, is_passing, parameters, reason
@@ -55,6 +55,7 @@ class PostgresDatabase:
         pool_size: int = 8,
         awaits_absent: bool = False,
         patience_seconds: float = PATIENCE_SECONDS,
+        compare_seconds: float = COMPARE_SECONDS,
     ) -> None:
         """Connect to nothing yet. One that `awaits_absent` waits at first even where nothing answers at the address."""
         self.url = url
@@ -70,7 +71,9 @@ class PostgresDatabase:
         self._listening = threading.Lock()
         self._listener: BoundConnection | None = None
         self._hinted = float("-inf")
-        self._compared = float("-inf")
+        self._compare_seconds = compare_seconds
+        self._compared: float | None = None
+        self._comparing = threading.Lock()
         self._difference_ms = 0
         self._seldom = Seldom()
         self._standstill = Standstill(self._dial)
@@ -142,12 +145,31 @@ class PostgresDatabase:
         return statements.migrations("postgres")
 
     def now_ms(self) -> int:
-        """Return the server's clock: ours, corrected by a difference that is measured once a minute."""
-        ours = time.time_ns() // 1_000_000
-        if time.monotonic() - self._compared > COMPARE_SECONDS:
-            self._difference_ms = read_clock(self) - self._offset_ms - ours
+        """Return the server's clock: ours, corrected by a difference that is measured once a minute.
+
+        Only the first measurement is waited for: event loops ask too, and a server that is away answers nobody.
+        """
+        if self._compared is None:
+            self._compare()
+        elif time.monotonic() - self._compared > self._compare_seconds and self._comparing.acquire(blocking=False):
+            threading.Thread(target=self._compare_aside, name="store-clock", daemon=True).start()
+        return time.time_ns() // 1_000_000 + self._difference_ms + self._offset_ms
+
+    def _compare(self) -> None:
+        ours, offset_ms = time.time_ns() // 1_000_000, self._offset_ms
+        theirs = read_clock(self)
+        if offset_ms == self._offset_ms:  # else it was moved meanwhile
+            self._difference_ms = theirs - offset_ms - ours
             self._compared = time.monotonic()
-        return ours + self._difference_ms + self._offset_ms
+
+    def _compare_aside(self) -> None:
+        try:
+            self._compare()
+        except TidingsError:
+            # The difference that was measured last goes on.
+            self._compared = time.monotonic()
+        finally:
+            self._comparing.release()
 
     def move_clock(self, offset_ms: int) -> None:
         """Set how far the clock is moved, for every connection of this process."""
