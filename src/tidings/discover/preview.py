@@ -26,7 +26,9 @@ async def look(pipeline: Pipeline, definition: SourceDefinition, kit: Kit) -> Lo
     Raise BadInput where the definition itself is wrong.
     """
     source = pipeline.source("", definition)
-    preview = Preview(pipeline=pipeline.name, kind=definition.kind, address=definition.address)
+    preview = Preview(
+        pipeline=pipeline.name, kind=definition.kind, address=definition.address, options=definition.options
+    )
     run = Run(source.name, kit.clock.now_ms(), is_first=True)
     findings: list[Finding] = []
     notes: list[str] = []

@@ -24,6 +24,8 @@ class Preview(msgspec.Struct, frozen=True, kw_only=True):
     pipeline: str
     kind: str
     address: str
+    options: dict[str, Any] = {}
+    """What the kind was told besides."""
     title: str | None = None
     """What the source calls itself."""
     found: int = 0

@@ -18,6 +18,7 @@ from tidings.discover.feed.markup import plain_text
 from tidings.discover.listing import UnexpectedContent
 from tidings.discover.markup_tree import tree_of, words_of
 from tidings.discover.presets import PRESETS
+from tidings.discover.probe import probe
 from tidings.discover.times import time_ms
 from tidings.model.contracts import Kit
 from tidings.model.errors import BadInput
@@ -433,3 +434,26 @@ def test_hostile_pages_are_read_within_bounds() -> None:
     assert tree is None or isinstance(words_of(tree), str)
     assert tree_of(b"", None) is None
     assert words_of(tree_of("<p>Grüße".encode("latin-1"), "text/html; charset=iso-8859-1")) == "Grüße"
+
+
+async def test_an_address_is_tried_in_every_way() -> None:
+    async with a_site() as site:
+        pipeline = feeds.build(feeds.Settings())
+        site.put(
+            "/api",
+            {"meta": {"n": 2}, "data": {"posts": [{"headline": f"A post {n}", "link": f"/{n}"} for n in (1, 2)]}},
+        )
+        rows = "".join(f'<div class="news-row x"><a href="/n/{n}">Some news {n}</a></div>' for n in range(4))
+        site.put("/list", f"<html><title>List</title><nav><a href=/>Home</a></nav>{rows}</html>")
+        api = await probe(pipeline, f"{site.url}/api", site.kit)
+        page = await probe(pipeline, f"{site.url}/list", site.kit)
+        nothing = await probe(pipeline, f"{site.url}/none", site.kit)
+
+    (first, *_) = [each.preview for each in api]
+    assert (first.kind, first.found, first.error) == ("json", 2, None)
+    assert [each.title for each in first.entries] == ["A post 1", "A post 2"]
+    assert first.options == {"items": "data.posts", "title": "headline", "url": "link"}
+    (first, *rest) = [each.preview for each in page]
+    assert (first.kind, first.found, first.options) == ("html", 4, {"items": "div.news-row"})
+    assert [(each.kind, each.found) for each in rest if each.error is None] == [("page", 1)]
+    assert all(each.preview.error for each in nothing)
