@@ -42,3 +42,5 @@ class Extract:
     """What the page says of itself in a sentence or two."""
     html: str | None = None
     """The readable part as HTML, as its writers marked it up; only where it was asked for, and not sanitized."""
+    barrier: str | None = None
+    """What stands in the article's place, such as a bot check, where the page is none."""

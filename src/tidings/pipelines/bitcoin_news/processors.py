@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from typing import Literal
 
 from msgspec.structs import replace
@@ -13,13 +12,13 @@ from tidings.model.outcome import Advance, Outcome
 from tidings.model.workflow import Work
 from tidings.pipelines.bitcoin_news.body import PIPELINE, Article
 from tidings.pipelines.bitcoin_news.sightings import article_id, seen_by_now
+from tidings.process.extract.article_page import read_article
 
 AI_ATTEMPTS = 5
 ERROR_CHARS_MAX = 400
 HOUR_MS = 3_600_000
 PAGE_AGAIN_HOURS, PAGE_LATER_HOURS = 6, 24
 """When a page that could not be read is tried again: the first time, and then always."""
-_CHARSET = re.compile(r"""charset\s*=\s*["']?([\w.:-]{1,40})""", re.IGNORECASE)
 
 
 async def fetch_content(work: Work, kit: Kit, *, max_chars: int, attempts: int) -> Outcome:
@@ -36,18 +35,16 @@ async def fetch_content(work: Work, kit: Kit, *, max_chars: int, attempts: int) 
         )
         return Advance(kept, note="the text is known: only what providers say has changed")
     try:
-        page = await kit.fetcher.page(article.link)
-        charset = _CHARSET.search(page.headers.get("content-type", ""))
-        extract = await kit.extractor.extract(
-            page.body, page.url, max_chars=max_chars, charset=charset[1] if charset else None
-        )
+        extract, _ = await read_article(kit, article.link, article.title, max_chars=max_chars)
     except SlowDown:
         raise
     except Transient as error:
         raise _told("content", error, work, attempts) from error
+    tries = article.content_attempts + work.attempt
+    if extract.barrier is not None:
+        return Advance(_without_page(article, f"the page shows {extract.barrier}", tries), note=extract.barrier)
     if not extract.text.strip():
         raise _told("content", Transient("the page holds no readable text"), work, attempts)
-    tries = article.content_attempts + work.attempt
     read = replace(
         article,
         text=extract.text[:max_chars],
@@ -63,8 +60,7 @@ def use_words(work: Work) -> Outcome:
     """Go on without the page: title, description and the providers' judgment are there."""
     article: Article = work.body
     reason = f"the page cannot be read: {work.error}"[:ERROR_CHARS_MAX]
-    tries = article.content_attempts + max(1, work.attempt)
-    return Advance(replace(article, text=None, content_error=reason, content_attempts=tries), note=reason)
+    return Advance(_without_page(article, reason, article.content_attempts + max(1, work.attempt)), note=reason)
 
 
 async def summarize(work: Work, kit: Kit) -> Outcome:
@@ -137,6 +133,11 @@ def publish(work: Work) -> Outcome:
         return Advance(done)
     hours = PAGE_LATER_HOURS if is_told else PAGE_AGAIN_HOURS
     return Advance(done, due_at=work.now_ms + hours * HOUR_MS)
+
+
+def _without_page(article: Article, reason: str, tries: int) -> Article:
+    """Leave the article with what providers say of it; it says why, and its page is tried again later."""
+    return replace(article, text=None, content_error=reason, content_attempts=tries)
 
 
 def _described(article: Article) -> str | None:

@@ -43,6 +43,9 @@ class EntryBody(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     text: str = ""
     text_from: Literal["feed", "page"] = "feed"
     page_error: str | None = None
+    """Why the text is the feed's although the page was wanted."""
+    page_tries: int = 0
+    """How often the page showed something else than an article."""
     description: str | None = None
     """What the page says of itself in a sentence or two."""
     summary: str | None = None

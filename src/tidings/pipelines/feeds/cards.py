@@ -26,6 +26,8 @@ class EntryCard(msgspec.Struct, frozen=True, kw_only=True):
     tags: list[str]
     language: str | None
     text_from: str
+    page_error: str | None
+    """Why the words are the feed's although the page was wanted, such as a paywall."""
     published_at: str | None
     date_given: bool
     """False: the feed gave no date, and the time is when it was first seen."""
@@ -66,6 +68,7 @@ def card(key: str, body: EntryBody) -> EntryCard:
         tags=body.tags,
         language=body.language,
         text_from=body.text_from,
+        page_error=body.page_error if body.text_from == "feed" else None,
         published_at=rfc3339(body.time_ms),
         date_given=body.published_ms is not None,
         processed_at=rfc3339(body.processed_at),

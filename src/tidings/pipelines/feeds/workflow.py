@@ -21,6 +21,7 @@ def entry_workflow() -> Workflow:
             Transition("use_feed_text", "found", "fetched", use_feed_text, trigger="manual"),
             Transition("summarize", "fetched", "summarized", summarize, lane="ai", retry=asking),
             Transition("publish", "summarized", "published", publish, publishes=True),
+            Transition("try_page_again", "published", "found", trigger="scheduled", lane="fetch"),
         ),
         terminal=frozenset({"published"}),
         body=EntryBody,

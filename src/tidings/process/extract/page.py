@@ -16,6 +16,7 @@ from trafilatura.settings import Document
 from tidings.model.harmless import storable
 from tidings.model.urls import public_host, web_address
 from tidings.model.web import Extract
+from tidings.process.extract.barrier import barrier_of
 
 FIELD_CHARS_MAX = 500
 HTML_CHARS_MAX = 100_000
@@ -36,9 +37,9 @@ def extract_page(
     html: bytes | str, url: str, max_chars: int = 10_240, charset: str | None = None, *, marked_up: bool = False
 ) -> Extract:
     """Return the main text, cut at a sentence, with title, author, date, canonical address and language."""
-    text = html if isinstance(html, str) else decode_page(html, charset)
+    page = html if isinstance(html, str) else decode_page(html, charset)
     document = trafilatura.bare_extraction(
-        storable(text, " "),
+        storable(page, " "),
         url=url,
         with_metadata=True,
         include_comments=False,
@@ -46,7 +47,7 @@ def extract_page(
         date_extraction_params={"original_date": True, "extensive_search": False, "max_date": _today()},
     )
     if not isinstance(document, Document):
-        return Extract(text="")
+        return Extract(text="", barrier=barrier_of(page, None, ""))
     body = cut_at_sentence(storable(document.text or "").strip(), max_chars)
     return Extract(
         text=body,
@@ -56,7 +57,8 @@ def extract_page(
         canonical_url=_own_address(document.url, url),
         language=language_of(body),
         description=_field(document.description),
-        html=_marked_up(text, url) if marked_up and body else None,
+        html=_marked_up(page, url) if marked_up and body else None,
+        barrier=barrier_of(page, document.title, body),
     )
 
 

@@ -92,6 +92,10 @@ def listed(town: Town, **fields: Any) -> Article:
     return article(link=town.world.link(story, town.url))
 
 
+def replace_article(body: Article, **fields: Any) -> Article:
+    return msgspec.structs.replace(body, **fields)
+
+
 async def fetched(town: Town, body: Article, max_chars: int = 10_240, **about: Any) -> Any:
     return await fetch_content(work(body, **about), town.kit, max_chars=max_chars, attempts=5)
 
@@ -109,6 +113,24 @@ def test_failing_content_goes_on_without_the_page_after_the_configured_attempts(
     policy = flow.named("fetch").retry
     assert (policy.attempts, flow.named(policy.exhausted).target) == (7, "fetched")
     assert flow.named("try_page_again").trigger == "scheduled"
+
+
+async def test_a_page_that_is_no_article_leaves_the_providers_words_and_is_tried_again(town: Town):
+    teaser = ["The door weighs eleven tonnes.", "Subscribe to continue reading. Already a subscriber? Sign in."]
+    walled = replace_article(listed(town, paragraphs=teaser), description="A vault holds nine thousand coins.")
+    outcome = await fetched(town, walled)
+    read = body_of(outcome)
+    oracle = Oracle()
+    summed = body_of(await summarize(work(read, state="fetched"), asking(town, oracle)))
+    done: Any = publish(work(summed, state="judged"))
+
+    assert (read.text, read.content_attempts) == (None, 1)
+    assert read.content_error == "the page shows the beginning of an article behind a paywall"
+    assert oracle.asked == ["A vault holds nine thousand coins."]
+    assert summed.summary_from == "words"
+    assert done.due_at == NOW_MS + 5 + 6 * 3_600_000
+    counted = await town.kit.ledger.reserve("pages.no_article: the beginning of an article behind a paywall", 1, 1)
+    assert not counted  # One was counted already, so there is no room for another.
 
 
 async def test_the_main_text_is_kept_without_the_furniture(town: Town):

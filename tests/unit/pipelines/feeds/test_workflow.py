@@ -88,6 +88,46 @@ async def test_a_page_that_cannot_be_had_leaves_the_feeds_words():
     assert entry_workflow().named("fetch").retry.exhausted == "use_feed_text"
 
 
+CONSENT = b"""<html><head><title>We value your privacy</title></head><body><p>We and our 842 partners store and/or
+access information on a device. You can withdraw your consent at any time.</p><p>Accept all</p></body></html>"""
+
+
+async def test_a_page_that_is_no_article_leaves_the_feeds_words_and_is_tried_again():
+    async with open_sites(a_site()) as sites:
+        sites.world.instead["/walled"] = ("text/html", CONSENT)
+        body = replace(url=f"{sites.url}/walled")
+        fetched: Any = await fetch(sites.work(body), sites.kit)
+        first = publish(sites.work(fetched.body))
+        tries = [first.due_at]
+        for _ in range(3):
+            fetched = await fetch(sites.work(fetched.body, fetched.body), sites.kit)
+            tries.append(publish(sites.work(fetched.body)).due_at)
+        del sites.world.instead["/walled"]
+        sites.world.instead["/walled"] = (
+            "text/html",
+            f"<html><body><p>{'It rains again. ' * 30}</p></body></html>".encode(),
+        )
+        read: Any = await fetch(sites.work(first.body, first.body), sites.kit)
+
+    assert (first.body.text, first.body.text_from) == ("What the keeper saw.", "feed")
+    assert present("k", first.body).card.page_error == "the page shows a consent page"
+    assert [at and (at - NOW_MS) // HOUR_MS for at in tries] == [6, 24, 72, None]
+    assert (read.body.text_from, read.body.page_error) == ("page", None)
+
+
+async def test_what_every_page_of_a_host_shows_is_no_article():
+    async with open_sites(a_site()) as sites:
+        shell = f"<html><body><p>{'The harbour has many boats and few sailors today. ' * 8}</p></body></html>".encode()
+        sites.world.instead |= {f"/shell/{n}": ("text/html", shell) for n in (1, 2)}
+        one: Any = await fetch(sites.work(replace(url=f"{sites.url}/shell/1")), sites.kit)
+        again: Any = await fetch(sites.work(replace(url=f"{sites.url}/shell/1")), sites.kit)
+        other: Any = await fetch(sites.work(replace(url=f"{sites.url}/shell/2")), sites.kit)
+        same: Any = await fetch(sites.work(replace(url=f"{sites.url}/shell/2", title="Many boats")), sites.kit)
+
+    assert [each.body.text_from for each in (one, again, other, same)] == ["page", "page", "feed", "page"]
+    assert other.body.page_error == "the page shows what other pages of its host show too"
+
+
 async def test_an_entry_of_a_title_only_is_shown():
     async with open_sites(a_site()) as sites:
         body = await processed(sites, replace(feed_text="", url=None))
