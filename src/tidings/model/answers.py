@@ -9,7 +9,7 @@ from typing import Annotated, Literal
 
 import msgspec
 
-SentimentLabel = Literal["positive", "negative", "neutral"]
+SentimentLabel = Literal["positive", "negative", "neutral", "unknown"]
 Short = Annotated[str, msgspec.Meta(max_length=300)]
 
 
@@ -36,6 +36,8 @@ class Sentiment(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     label: SentimentLabel
     score: Annotated[float, msgspec.Meta(ge=-1, le=1)]
+    reason: Short | None = None
+    """Why it is unknown."""
 
 
 class RepoSummary(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

@@ -79,6 +79,8 @@ class Article(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     sentiment: SentimentLabel | None = None
     sentiment_score: float | None = None
     sentiment_by: str | None = None
+    sentiment_reason: str | None = None
+    """Why the sentiment is unknown."""
     processed_ms: int | None = None
     is_told: bool = False
     """It was published before, at this revision: nobody is told again."""

@@ -37,6 +37,8 @@ class ArticleCard(msgspec.Struct, frozen=True, kw_only=True):
     sentiment_score: float | None
     sentiment_by: str | None
     """The provider or the model that judged."""
+    sentiment_reason: str | None
+    """Why the sentiment is unknown although it was looked for."""
     summary_by: str | None
     description: str | None
     author: str | None
@@ -53,7 +55,7 @@ _JUDGED = (*SENTIMENTS, "unknown")
 MOODS = Chart(
     "sentiment",
     "Sentiment over time",
-    {"positive": "▲ positive", "neutral": "■ neutral", "negative": "▼ negative", "unknown": "◌ not judged yet"},
+    {"positive": "▲ positive", "neutral": "■ neutral", "negative": "▼ negative", "unknown": "◌ unknown"},
 )
 
 
@@ -117,6 +119,7 @@ def present(key: str, article: Article) -> Presentation:
         sentiment=article.sentiment,
         sentiment_score=article.sentiment_score,
         sentiment_by=article.sentiment_by,
+        sentiment_reason=article.sentiment_reason,
         needs_summary=False,
         needs_sentiment=False,
         summary=article.summary,
@@ -138,6 +141,7 @@ def _card(
     sentiment: str | None,
     sentiment_score: float | None,
     sentiment_by: str | None,
+    sentiment_reason: str | None = None,
     summary: str | None = None,
     summary_by: str | None = None,
     summary_error: str | None = None,
@@ -163,6 +167,7 @@ def _card(
         processed_at=processed_at,
         sentiment_score=sentiment_score,
         sentiment_by=sentiment_by,
+        sentiment_reason=sentiment_reason,
         summary_by=summary_by,
         description=article.description or article.page_description,
         author=article.author,
@@ -216,6 +221,7 @@ EXAMPLE = ArticleCard(
     processed_at="2026-01-14T08:31:12.000Z",
     sentiment_score=0.4,
     sentiment_by="local",
+    sentiment_reason=None,
     summary_by="local",
     description="Cheap hydropower draws miners to the coast.",
     author="Solveig Brandt",

@@ -114,8 +114,12 @@ async def judge(work: Work, kit: Kit) -> Outcome:
         raise _told("error", error, work, AI_ATTEMPTS) from error
     except Permanent as error:
         return Advance(article, note=_message("error", error, work, AI_ATTEMPTS))
+    if answer.label == "unknown":
+        reason = answer.reason or "it cannot be told"
+        judged = replace(article, sentiment=None, sentiment_score=None, sentiment_reason=reason)
+        return Advance(replace(judged, sentiment_by=provenance.model), note=reason, provenance=provenance)
     judged = replace(article, sentiment=answer.label, sentiment_score=answer.score, sentiment_by=provenance.model)
-    return Advance(judged, provenance=provenance)
+    return Advance(replace(judged, sentiment_reason=None), provenance=provenance)
 
 
 def publish(work: Work) -> Outcome:

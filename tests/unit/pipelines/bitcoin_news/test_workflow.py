@@ -13,6 +13,7 @@ from tidings.model.outcome import Advance
 from tidings.model.workflow import Work
 from tidings.pipelines.bitcoin_news import Settings, build
 from tidings.pipelines.bitcoin_news.body import Article
+from tidings.pipelines.bitcoin_news.cards import present, search_attributes
 from tidings.pipelines.bitcoin_news.criteria import has_no_sentiment, has_sentiment
 from tidings.pipelines.bitcoin_news.processors import adopt_sentiment, fetch_content, judge, publish, summarize
 from tidings.pipelines.bitcoin_news.workflow import article_workflow
@@ -131,6 +132,18 @@ async def test_a_page_that_is_no_article_leaves_the_providers_words_and_is_tried
     assert done.due_at == NOW_MS + 5 + 6 * 3_600_000
     counted = await town.kit.ledger.reserve("pages.no_article: the beginning of an article behind a paywall", 1, 1)
     assert not counted  # One was counted already, so there is no room for another.
+
+
+async def test_a_judgment_that_cannot_be_made_is_unknown_with_its_reason(town: Town):
+    said = "Die Anleger sind nicht froh und der Kurs sinkt."
+    body = article(title="Der Kurs von Bitcoin ist gefallen", description=said)
+    judged = body_of(await judge(work(body, state="summarized"), town.kit))
+    card: Any = present("x", judged).card
+
+    assert (judged.sentiment, judged.sentiment_score, judged.sentiment_by) == (None, None, "local")
+    assert (card.sentiment, card.needs_sentiment) == (None, False)
+    assert card.sentiment_reason == "the text seems to be in another language than English (de)"
+    assert search_attributes(judged)["sentiment"] == "unknown"
 
 
 async def test_the_main_text_is_kept_without_the_furniture(town: Town):

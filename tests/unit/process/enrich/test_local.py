@@ -115,12 +115,36 @@ def test_hostile_texts_cost_little_time(kind: str) -> None:
 
 def test_an_empty_text_is_answered_too() -> None:
     assert local.summarize("") == Summary(summary="")
-    assert local.judge_sentiment("") == Sentiment(label="neutral", score=0.0)
+    assert local.judge_sentiment("") == Sentiment(label="unknown", score=0.0, reason="there are no words to judge")
     repo = local.summarize_repo(RepoFacts(full_name="ada/engine", languages=["Python"]))
     assert repo == RepoSummary(summary="ada/engine is a project written in Python; it does not describe itself.")
     issue = local.analyze_issue(IssueFacts(title=""))
     assert isinstance(issue, IssueAnalysis)
     assert issue.introduction == "The issue has neither a title nor a text."
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("Der Kurs von Bitcoin ist am Montag stark gefallen, und die Anleger sind nicht froh.", "(de)"),
+        ("Le cours du bitcoin a fortement chuté dans la nuit et les marchés sont inquiets.", "(fr)"),
+        ("比特币价格大跌", "(zh)"),
+        ("Цена биткоина резко упала в понедельник.", "(ru)"),
+        ("AEMD", "so few words"),
+        ("12.5 % 🚀", "no words"),
+    ],
+)
+def test_what_cannot_be_judged_is_unknown_with_its_reason(text: str, reason: str) -> None:
+    answer = local.judge_sentiment(text)
+
+    assert (answer.label, answer.score) == ("unknown", 0.0)
+    assert reason in (answer.reason or "")
+
+
+def test_short_english_is_not_taken_for_another_language() -> None:
+    assert local.judge_sentiment("$TQQQ: No Risk No Reward").label != "unknown"
+    assert local.judge_sentiment("Orders rise 23% Y/Y").label == "positive"
+    assert local.judge_sentiment("The company will publish its report on Tuesday.").label == "neutral"
 
 
 @pytest.mark.parametrize(

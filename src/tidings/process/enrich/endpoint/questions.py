@@ -116,7 +116,9 @@ def _reduced(schema: dict[str, Any]) -> dict[str, Any]:
             return _reduced(choice)  # What the local default may leave open, a model is asked for.
     kept: dict[str, Any] = {key: value for key, value in schema.items() if key in SCHEMA_WORDS}
     if "properties" in kept:
-        kept["properties"] = {name: _reduced(part) for name, part in kept["properties"].items()}
+        # What has a default is the local default's to say, not a model's.
+        asked = {name: part for name, part in kept["properties"].items() if "default" not in part}
+        kept["properties"] = {name: _reduced(part) for name, part in asked.items()}
         kept |= {"required": list(kept["properties"]), "additionalProperties": False}
     if "items" in kept:
         kept["items"] = _reduced(kept["items"])

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import re
 from typing import Final
 
 from tidings.model.answers import Sentiment, SentimentLabel
 from tidings.process.enrich.local import lexicon
+from tidings.process.enrich.local.language import language_of
 from tidings.process.enrich.local.lexicon import LexiconMatch
 from tidings.process.enrich.local.sentences import split_sentences
 
 TITLE_CHARS_MAX: Final = 500
 TEXT_CHARS_MAX: Final = 3_000
 SENTENCES_MAX: Final = 3
+WORDS_MIN: Final = 3
+SHORT_WORDS: Final = 8
+WORD: Final = re.compile(r"[^\W\d_]{2,}")
 TITLE_WEIGHT: Final = 2.0
 
 LABEL_FROM: Final = 0.95
@@ -33,12 +38,30 @@ CONTEXT_TOKENS_MAX: Final = 3
 
 
 def judge(text: str, title: str | None = None) -> Sentiment:
-    """Score the title with double weight and the first three sentences."""
+    """Score the title with double weight and the first three sentences; say so where the words cannot be judged."""
+    reason = why_unknown(f"{title or ''}\n{text[:TEXT_CHARS_MAX]}")
+    if reason is not None:
+        return Sentiment(label="unknown", score=0.0, reason=reason)
     sentences = split_sentences(text[:TEXT_CHARS_MAX])[:SENTENCES_MAX]
     points = sum(points_of(sentence) for sentence in sentences)
     if title and title.strip():
         points = (TITLE_WEIGHT * points_of(title[:TITLE_CHARS_MAX]) + points) / TITLE_WEIGHT
     return Sentiment(label=label_of(points), score=round(points / (abs(points) + HALF_SURE_POINTS), 3))
+
+
+def why_unknown(text: str) -> str | None:
+    """Return why nothing can be said of a text, or None: the lexicon is English, and too few words say nothing."""
+    words = WORD.findall(text)
+    if not words:
+        return "there are no words to judge"
+    is_short = len(words) < SHORT_WORDS and text.isascii()
+    if is_short and lexicon.general().find(lexicon.tokenize(text)):
+        return None  # "No risk no reward" has two small words of Portuguese.
+    language = language_of(text)
+    if language not in (None, "en"):
+        return f"the text seems to be in another language than English ({language})"
+    says_something = len(words) >= WORDS_MIN or bool(lexicon.crypto().find(lexicon.tokenize(text)))
+    return None if says_something else "so few words say nothing"
 
 
 def label_of(points: float) -> SentimentLabel:
