@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 
 from tidings.model.changes import Changes, CursorGone, Follower
 from tidings.model.contracts import Executor
-from tidings.model.errors import TidingsError
+from tidings.model.errors import StoreReadOnly, TidingsError
 from tidings.model.views import FollowerView
 from tidings.watch.logs import Seldom, event
 
@@ -67,6 +67,11 @@ class FollowLoop:
             try:
                 await self.catch_up(stop)
                 failures, self.error = 0, None
+            except StoreReadOnly as error:
+                # A standby, or a user that may only read: what is kept in the database is derived elsewhere.
+                if self.error is None:
+                    event("not following", follower=self.follower.name, error=str(error))
+                failures, self.error = 7, str(error)
             except Exception as error:  # noqa: BLE001  # a loop outlives every surprise
                 failures += 1
                 self.error = str(error) if isinstance(error, TidingsError) else f"{type(error).__name__}: {error}"

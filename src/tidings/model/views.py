@@ -206,6 +206,8 @@ class StatusView(msgspec.Struct, frozen=True):
     processes: list[ProcessView] = []
     counts: dict[str, int] = {}
     """What is counted for good, such as `shelf_writes:PIPELINE` and `new:SOURCE`."""
+    standby_lag_seconds: float | None = None
+    """By how much the standby that was asked may be behind its primary; None where it is no standby."""
 
 
 class ChannelView(msgspec.Struct, frozen=True, kw_only=True):

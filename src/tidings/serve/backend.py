@@ -82,6 +82,8 @@ class ReadBackend:
     """Return the exposition and its content type."""
     ready: Callable[[], dict[str, str]]
     """Return the problems by part; empty means ready."""
+    standby_lag_seconds: Callable[[], float | None] = lambda: None
+    """Return by how much the standby we read may be behind; None where it is no standby."""
     observe: Callable[[str, int, float], None] = _unobserved
     """Called after every request with its route, status and seconds."""
     observe_answer: Callable[[bool], None] = lambda _is_hit: None

@@ -8,6 +8,7 @@ stories.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import time
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -21,6 +22,7 @@ from tidings.follow.stories.grouping import MEMBERS_MAX, WINDOW_MS, Grouping, Me
 from tidings.follow.stories.terms import LEAD_CHARS, TITLE_CHARS
 from tidings.model.changes import AcceptedCopy, Change, Copies, Unwritten
 from tidings.model.contracts import Executor
+from tidings.model.errors import StoreUnavailable
 from tidings.model.pipeline import Pipeline
 from tidings.model.publication import Collection as Published
 from tidings.model.publication import Document
@@ -94,9 +96,12 @@ class StoryFollower:
         return True
 
     async def leave(self) -> None:
-        """Let another process go on at once."""
+        """Let another process go on at once; where that cannot be written, when the turn is over."""
+        if self._turn_until == float("-inf"):
+            return
         self._turn_until = float("-inf")
-        await self.executor.write(self.groups.leave_turn, self.owner)
+        with contextlib.suppress(StoreUnavailable):
+            await self.executor.write(self.groups.leave_turn, self.owner)
 
     async def position(self, pipeline: str) -> str | None:
         """Return the cursor that was followed to."""

@@ -17,6 +17,7 @@ _READY: dict[str, Any] = {
         "ready": {"type": "boolean"},
         "problems": {"type": "object", "additionalProperties": {"type": "string"}},
         "version": {"type": "string"},
+        "standby": {"type": "object", "properties": {"lag_seconds": {"type": "number"}}, "required": ["lag_seconds"]},
     },
     "required": ["ready", "problems"],
 }
@@ -65,7 +66,9 @@ class Health:
         if problems:
             document = {"ready": False, "problems": problems}
             raise Problem(503, "Not ready.", headers={"Retry-After": "5"}, extra=document)
-        return answer({"ready": True, "problems": {}, "version": self._backend.version})
+        lag = await asyncio.to_thread(self._backend.standby_lag_seconds)
+        standby = {} if lag is None else {"standby": {"lag_seconds": lag}}
+        return answer({"ready": True, "problems": {}, "version": self._backend.version, **standby})
 
     async def _metrics(self, _call: Call) -> Reply:
         body, media_type = await asyncio.to_thread(self._backend.metrics)

@@ -17,7 +17,7 @@ from starlette.requests import Request
 from starlette.routing import Match, Route
 from starlette.types import Message, Receive, Scope, Send
 
-from tidings.model.errors import BadInput, StoreUnavailable
+from tidings.model.errors import BadInput, StoreReadOnly, StoreUnavailable
 from tidings.serve.backend import ReadBackend
 from tidings.serve.http.access import Access, Caller
 from tidings.serve.http.hot_answers import HotAnswers
@@ -248,6 +248,12 @@ def unavailable(error: StoreUnavailable, writes: bool) -> Problem:
     """Say that the store does not answer; nothing was acknowledged."""
     if writes and any(word in str(error) for word in ("full", "no room")):
         return Problem(507, "The disk is full; nothing was taken in.", helps="Free some space and send it again.")
+    if isinstance(error, StoreReadOnly):
+        return Problem(
+            503,
+            "This server may only read: its database is a standby, or its user may not write. Nothing was changed.",
+            helps="Send it to a server on the primary; `/readyz` tells which this one is.",
+        )
     return Problem(
         503,
         "The store cannot be reached now; nothing was changed." if writes else "The shelf cannot be read now.",

@@ -167,6 +167,13 @@ def read_clock(database: Database) -> int:
         return int(tx.value("now"))
 
 
+def standby_lag_seconds(database: Database) -> float | None:
+    """Return by how much a standby may be behind its primary; None where the database is no standby."""
+    with database.reading() as tx:
+        lag_ms = tx.value("standby_lag")
+    return None if lag_ms is None else max(0.0, round(lag_ms / 1000, 1))
+
+
 def wait_for_server(url: str) -> None:
     """Wait a while for a PostgreSQL at whose address nothing answers yet, as after a restart of the machine."""
     if not url.startswith(("postgresql://", "postgres://")):

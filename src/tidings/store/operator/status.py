@@ -12,7 +12,7 @@ from tidings.model.pipeline import Defined, Pipeline, PlacedSource
 from tidings.model.publication import DELIVERY, delivery_keys
 from tidings.model.urls import shown_url
 from tidings.model.views import AlertView, ChannelView, IntakeView, PipelineView, Point, SourceView, StatusView
-from tidings.store.db.database import Database, read_clock
+from tidings.store.db.database import Database, read_clock, standby_lag_seconds
 from tidings.store.followers import FollowerNotes
 from tidings.store.limits import BudgetStore, LimiterStore
 from tidings.store.log import IntakeLog
@@ -89,6 +89,7 @@ class StatusReader:
             self._followers.all(),
             self._processes.all(),
             self._budgets.ever(),
+            standby_lag_seconds(self._database),
         )
 
     def _counts(self) -> tuple[list[ItemCount], dict[str, IntakeView]]:

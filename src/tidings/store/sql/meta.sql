@@ -19,3 +19,7 @@ SELECT value AS taken_at FROM meta WHERE name = 'backup_taken_at';
 -- name: sign_backup
 INSERT INTO meta (name, value) VALUES ('backup_taken_at', :taken_at)
 ON CONFLICT (name) DO UPDATE SET value = excluded.value;
+
+-- name: standby_lag
+-- A SQLite file is nobody's copy.
+SELECT NULL AS lag_ms;

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from tidings.model.errors import StoreUnavailable
 from tidings.model.pipeline import Pipeline
+from tidings.store.db.database import standby_lag_seconds
 from tidings.store.db.executor import StoreExecutor
 from tidings.store.store import Store
 from tidings.store.upkeep.migrate import check_schema
@@ -52,6 +53,10 @@ class DatabaseHealth:
             problem = str(error)
         return {"database": problem} if problem else {}
 
+    def standby_lag_seconds(self) -> float | None:
+        """Return by how much the standby we read may be behind; None where it is no standby."""
+        return standby_lag_seconds(self._database)
+
     def facts(self) -> Facts:
         """Gather what the alert rules ask beyond the status."""
         gaps = {
@@ -75,6 +80,8 @@ class DatabaseHealth:
         full = self._full_disk()
         if full is not None or self._executor.trouble is None:
             return full
+        if self.standby_lag_seconds() is not None:
+            return None  # a standby refuses every write, and that is no problem: it is there to be read
         if self._refusal is not None and self._monotonic() - self._refusal[0] < REMEMBER_SECONDS:
             return self._refusal[1]
         try:
