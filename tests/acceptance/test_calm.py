@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 from tests.acceptance.funding_world import HARVEST, PIPELINE, World, a_result, a_world, day
 
-from tidings.model.publication import Calm, Texts
+from tidings.backtest import Backtest, backtest
+from tidings.model.publication import Calm, Route, Texts
 from tidings.sample.eu_portal import EuPortal
 
 MORNING = Calm(digest="daily at 08:00 Europe/Brussels")
@@ -267,3 +268,25 @@ async def test_a_route_sends_its_own_words(database_url: str) -> None:
         assert (embed["color"], message.body["username"]) == (0x0A0B0C, "EU funds")
         assert message.body["avatar_url"] == "https://example.org/eu.png"
         assert world.body("eu/opportunity/1TOPICS/1")["id"] == message.delivery_id
+
+
+async def test_a_route_can_be_tried_on_what_is_stored(database_url: str) -> None:
+    async with a_world(database_url, EuPortal.of([a_result(90)])) as world:
+        await world.crawl()
+        await found(world, 1, 2)
+        world.opened.advance_clock(seconds=86_400)
+        await found(world, 3, frameworkProgramme=["43108390"])
+        views, (pipeline,) = world.opened.store.item_views, world.opened.wiring.pipelines
+        now = world.opened.now_ms()
+
+        def tried(query: str, days: int) -> Backtest:
+            since = now - days * 86_400_000
+            route = Route(PIPELINE, "test", query, texts=Texts(title="Tried: {title}"))
+            return backtest(views.stored_copies(PIPELINE, since_ms=since), pipeline, route, since_ms=since, now_ms=now)
+
+        whole = tried("status:open", 30)
+        assert [each.notice.title for each in whole.sent] == [f"Tried: Call {n}" for n in (90, 1, 2, 3)]
+        assert whole.per_day == {"2026-08-22": 3, "2026-08-23": 1}
+        assert [each.item for each in tried("programme:HORIZON", 30).sent] == ["opportunity:3TOPICS"]
+        assert [each.item for each in tried("-status:closed", 0).sent] == []
+        assert sorted(world.titles()) == ["Call 1", "Call 2", "Call 3", "Call 90"], "trying sends nothing"

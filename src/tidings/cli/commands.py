@@ -18,6 +18,7 @@ PANELS: dict[str, dict[str, str]] = {
         "source": "Sources: list, add, change, remove or try them.",
         "token": "Tokens for the server's API and dashboard.",
         "notify": "Try the channels.",
+        "route": "Try a route before it is on.",
         "completion": "Print a script that completes commands in your shell.",
     },
     "Run": {

@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 
 from tidings.app import App
+from tidings.cli.drawing import draw
 from tidings.cli.help import Command, Group
 from tidings.cli.options import ConfigOption, JsonOption, settings_from, wiring_of
 from tidings.cli.output import end, fail, say, show_json
@@ -17,6 +18,8 @@ from tidings.config import Settings, notifier_modules, pipeline_modules
 from tidings.model.contracts import Receipt
 from tidings.model.errors import SlowDown, TidingsError
 from tidings.model.publication import Notice, NoticeField
+from tidings.model.texts import merged, worded
+from tidings.publish.texts import NO_TEXTS, texts_of
 from tidings.wiring import ChannelSpec, Wiring, channel_specs
 
 GENERAL = Notice(
@@ -69,19 +72,27 @@ def preview(
     pipeline: Annotated[str | None, typer.Option(help="Whose sample to show.")] = None,
     channel: Annotated[str | None, typer.Option(help="As it would be sent to this channel.")] = None,
     notifier: Annotated[str, typer.Option(help="Without a channel: as this notifier would send it.")] = "discord",
+    drawn: Annotated[bool, typer.Option("--draw", help="Draw it for the terminal instead.")] = False,
     config: ConfigOption = None,
 ) -> None:
     """Show what would be sent, as JSON. Nothing is sent, and no secret is needed."""
     settings, modules = settings_from(config), notifier_modules()
     if notifier not in modules:
         fail(f"there is no notifier {notifier!r}; known: {', '.join(modules)}")
-    drawn = modules[notifier].Settings()
+    own = modules[notifier].Settings()
     if channel is not None:
         spec = named_channel(channel_specs(settings), channel)
-        notifier, drawn = spec.kind, spec.settings
+        notifier, own = spec.kind, spec.settings
+    routes = [each for each in settings.routes if each.channel == channel]
     if pipeline is None:
-        pipeline = next((r.pipeline for r in settings.routes if r.channel == channel), None)
-    show_json(modules[notifier].preview(drawn, sample_of(settings, pipeline)))
+        pipeline = next((each.pipeline for each in routes), None)
+    route = next((each for each in routes if each.pipeline == pipeline), None)
+    texts = merged(texts_of(route.texts) if route is not None else NO_TEXTS, texts_of(own.texts))
+    notice = worded(sample_of(settings, pipeline), texts)
+    if drawn:
+        say(draw(notice))
+        return
+    show_json(modules[notifier].preview(own, notice))
 
 
 def named_channel(channels: Iterable[ChannelSpec], name: str) -> ChannelSpec:

@@ -36,6 +36,16 @@ class AcceptedCopy(NamedTuple):
     body: bytes
 
 
+class StoredCopy(NamedTuple):
+    """The accepted body of an item, and when the item was found."""
+
+    id: int
+    kind: str
+    key: str
+    found_at: int
+    body: bytes
+
+
 class ChangePage(NamedTuple):
     """Some of the stream, and where it goes on."""
 

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from html import unescape
 from typing import NamedTuple
 
 import msgspec
 
+from tidings.model.changes import StoredCopy
 from tidings.model.clock import rfc3339
 from tidings.model.item import NOT_HERE_YET, Item, Step, ref, split_ref
 from tidings.model.item_views import DeadGroup, DeliveryView, Event, ItemRow, ItemView, MoveView, StepView
@@ -18,6 +19,7 @@ from tidings.store.db.database import Database
 from tidings.store.items.claims import ItemStore
 from tidings.store.links import LinkStore
 
+COPIES_PAGE = 500
 STUCK = ("dead", "parked", "rejected")
 _TAG = re.compile("<[^>]*>")
 
@@ -208,6 +210,18 @@ class ItemReader:
         """Return dead letters grouped by cause."""
         with self._database.reading() as tx:
             return tx.rows(DeadGroup, "dead_letters")
+
+    def stored_copies(self, pipeline: str, *, since_ms: int) -> Iterator[StoredCopy]:
+        """Read the accepted bodies of a pipeline's items found since a time, oldest first, a page at a time."""
+        after = 0
+        while True:
+            with self._database.reading() as tx:
+                values = {"pipeline": pipeline, "since": since_ms, "after": after, "limit": COPIES_PAGE}
+                rows = tx.rows(StoredCopy, "stored_copies", **values)
+            yield from (row._replace(body=bytes(row.body)) for row in rows)
+            if len(rows) < COPIES_PAGE:
+                return
+            after = rows[-1].id
 
     def events(self, *, after: int, limit: int = 200) -> list[Event]:
         """Return what happened after an event id, oldest first; `after` -1 returns only the newest event."""

@@ -28,6 +28,13 @@ FROM items LEFT JOIN bodies ON bodies.item = items.id AND bodies.revision = item
 WHERE items.id < :before AND (pipeline = :pipeline OR CAST(:pipeline AS TEXT) IS NULL)
     AND (kind = :kind OR CAST(:kind AS TEXT) IS NULL) AND (state = :state OR CAST(:state AS TEXT) IS NULL)
 
+-- name: stored_copies
+-- Accepted bodies of a pipeline's items found since a time, page by page.
+SELECT items.id, items.kind, items.key, items.created_at AS found_at, bodies.body
+FROM items JOIN bodies ON bodies.item = items.id AND bodies.revision = items.accepted_revision
+WHERE items.pipeline = :pipeline AND items.kind <> 'delivery' AND items.created_at >= :since AND items.id > :after
+ORDER BY items.id LIMIT :limit;
+
 -- name: list_items
 -- From the newest down until enough are found. Filters that may be absent keep both planners from gathering a whole
 -- pipeline and sorting it.
