@@ -23,7 +23,7 @@ from tidings.model.publication import DELIVERY
 from tidings.model.workflow import Work
 from tidings.net.cache import LedgerCache
 from tidings.net.client import Web
-from tidings.parts import enricher_of, follow_loop, open_search, pipelines_of, store_of, story_loop
+from tidings.parts import SourcePreviews, enricher_of, follow_loop, open_search, pipelines_of, store_of, story_loop
 from tidings.process.extract.extractor import ChildExtractor
 from tidings.process.loops import Loop
 from tidings.process.runner import Runner
@@ -111,6 +111,7 @@ class App:
         if wiring.takes_leases:
             self._recover_lost()
         self.runner = Runner(self.pipelines, deliver=delivering(wiring.routes, wiring.pipelines))
+        self.previews = SourcePreviews(self.pipelines, self.kit)
         self.poller = Poller(
             sources=self.store.source_list,
             schedules=self.store.schedules,

@@ -37,6 +37,8 @@ def backend_of(
         item_actions=app.store.operations,
         burials=app.store.retention,
         switches=app.store.switches,
+        source_changes=app.store.source_edits,
+        previews=app.previews,
         tokens=app.store.tokens,
         tracks=app.store.tracks,
         stories=app.store.stories if app.wiring.stories is not None else None,

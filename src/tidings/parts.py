@@ -2,27 +2,32 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from typing import Any
 
+from tidings.discover.preview import look
 from tidings.follow.follower import FollowLoop, Note
 from tidings.follow.search.index import SearchIndex
 from tidings.follow.stories.follower import StoryFollower, StoryLoop
 from tidings.model.changes import Follower
 from tidings.model.clock import Clock, SystemClock
 from tidings.model.contracts import Kit, Ledger
-from tidings.model.errors import Misconfigured
+from tidings.model.errors import BadInput, Misconfigured
 from tidings.model.outcome import Outcome
 from tidings.model.pipeline import Pipeline
+from tidings.model.previews import Trial
 from tidings.model.publication import Route
+from tidings.model.source_definition import checked_definition
 from tidings.model.workflow import Processor, Work
 from tidings.net.client import Web
 from tidings.process.enrich.endpoint import Endpoint
 from tidings.process.enrich.enricher import MeteredEnricher
 from tidings.process.extract.extractor import ChildExtractor
 from tidings.process.memory_ledger import MemoryLedger
+from tidings.process.rehearsal import rehearse
 from tidings.publish.deliveries import delivering, with_deliveries
 from tidings.store.db.database import Database
 from tidings.store.db.executor import StoreExecutor
@@ -30,6 +35,8 @@ from tidings.store.store import Store, open_store
 from tidings.story_notices import StoryAnnouncer
 from tidings.watch.logs import event
 from tidings.wiring import StorySpec, Wiring
+
+PREVIEWS_AT_ONCE_MAX = 4
 
 
 def pipelines_of(wiring: Wiring, send: Processor) -> dict[str, Pipeline]:
@@ -115,3 +122,23 @@ async def opened_bench(wiring: Wiring, *, children: int) -> AsyncIterator[tuple[
     )
     async with web, ChildExtractor(children=children) as extractor:
         yield web, extractor, enricher_of(wiring, web, MemoryLedger(), SystemClock())
+
+
+class SourcePreviews:
+    """Looks at addresses on demand, a few at a time."""
+
+    def __init__(self, pipelines: Mapping[str, Pipeline], kit: Kit) -> None:
+        self._pipelines = pipelines
+        self._kit = kit
+        self._places = asyncio.Semaphore(PREVIEWS_AT_ONCE_MAX)
+
+    async def look(self, pipeline: str, raw: Mapping[str, Any]) -> Trial:
+        """Show what would be found, and what would become of the newest of it."""
+        declared = self._pipelines.get(pipeline)
+        if declared is None:
+            raise BadInput(f"pipeline: {pipeline[:100]!r} is not on; on are {', '.join(self._pipelines) or 'none'}")
+        definition = checked_definition(raw)
+        async with self._places:
+            looked = await look(declared, definition, self._kit)
+            newest = await rehearse(declared, looked.newest, self._kit) if looked.newest is not None else None
+        return Trial(looked.preview, newest)

@@ -14,7 +14,7 @@ from tests.unit.serve.asgi import Client
 
 from tidings.backends import backend_of
 from tidings.config import Server
-from tidings.pipelines import bitcoin_news, hacker_news
+from tidings.pipelines import bitcoin_news, feeds, hacker_news
 from tidings.serve.application import build
 
 ITEMS = "/api/v1/hacker_news/items"
@@ -22,7 +22,8 @@ ITEMS = "/api/v1/hacker_news/items"
 
 def engine(database_url: str) -> Engine:
     stories = hacker_news.build(hacker_news.Settings())
-    return Engine(database_url, [stories, bitcoin_news.build(bitcoin_news.Settings(feeds=()))])
+    news = bitcoin_news.build(bitcoin_news.Settings(feeds=()))
+    return Engine(database_url, [stories, news, feeds.build(feeds.Settings())])
 
 
 def client_of(running: Engine) -> Client:
@@ -67,7 +68,7 @@ async def test_every_example_of_a_body_fits_its_schema_and_is_accepted(database_
     assert len(uploads) == 2 * (1 + 5)
     assert set(uploads.values()) == {202}
     # What operators do needs an item, a channel or a state that may not be there; no body is at fault.
-    assert set(statuses.values()) <= {200, 202, 404, 409}, statuses
+    assert set(statuses.values()) <= {200, 201, 202, 404, 409}, statuses
     assert shown.json["title"].startswith("We replaced our message broker")
 
 
@@ -93,7 +94,7 @@ async def test_the_body_of_a_post_is_described_field_by_field(database_url: str)
         ("/api/v1/history", "series", {"maxLength": 2_000}),
         (f"{ITEMS}", "since", {"maxLength": 2_000}),
         (f"{ITEMS}/bulk", "Idempotency-Key", {"minLength": 1, "maxLength": 255}),
-        ("/api/v1/changes", "pipeline", {"enum": ["hacker_news", "bitcoin_news"]}),
+        ("/api/v1/changes", "pipeline", {"enum": ["hacker_news", "bitcoin_news", "feeds"]}),
     ],
 )
 async def test_limits_of_parameters_stand_in_the_document(

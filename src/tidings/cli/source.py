@@ -12,6 +12,7 @@ import typer
 from tidings.cli.help import Command, Group
 from tidings.cli.options import ConfigOption, JsonOption, wiring_of
 from tidings.cli.output import end, fail, moment, say, show_json, show_table
+from tidings.cli.source_lists import export_sources, import_sources
 from tidings.cli.store import opened_store
 from tidings.discover.preview import look
 from tidings.model.clock import SystemClock
@@ -34,6 +35,10 @@ NameArgument = Annotated[str, typer.Argument(metavar="NAME", help="The source, a
 PipelineOption = Annotated[str, typer.Option(help="The pipeline that watches it.")]
 KindOption = Annotated[str | None, typer.Option(help="What stands at the address; `feed` is usual.")]
 TitleOption = Annotated[str | None, typer.Option(help="What it is called; by default what it calls itself.")]
+CategoryOption = Annotated[str | None, typer.Option(help="The folder it stands in, for people and OPML.")]
+LabelOption = Annotated[
+    list[str] | None, typer.Option("--label", help="A label that routes and searches know (label:...). Repeatable.")
+]
 IntervalOption = Annotated[
     str | None, typer.Option(metavar="TIME", help="Between two looks, such as 30min; by default its own rhythm.")
 ]
@@ -68,6 +73,8 @@ def add_source(
     pipeline: PipelineOption = "feeds",
     kind: KindOption = None,
     title: TitleOption = None,
+    category: CategoryOption = None,
+    labels: LabelOption = None,
     interval: IntervalOption = None,
     full_text: FullTextOption = None,
     options: SetOption = None,
@@ -75,7 +82,16 @@ def add_source(
     as_json: JsonOption = False,
 ) -> None:
     """Look at an address, and watch it from now on. Every running process knows within seconds."""
-    said = _said(address=address, kind=kind, title=title, interval=interval, full_text=full_text, options=options)
+    said = _said(
+        address=address,
+        kind=kind,
+        title=title,
+        category=category,
+        labels=labels,
+        interval=interval,
+        full_text=full_text,
+        options=options,
+    )
     looked: Looked | None = None
     if not unseen:
         looked, _ = _looked(config, pipeline, said, rehearses=False)
@@ -98,6 +114,8 @@ def edit_source(
     address: Annotated[str | None, typer.Option(help="Where it is now; its items stay.")] = None,
     kind: KindOption = None,
     title: TitleOption = None,
+    category: CategoryOption = None,
+    labels: LabelOption = None,
     interval: IntervalOption = None,
     full_text: FullTextOption = None,
     options: SetOption = None,
@@ -107,7 +125,16 @@ def edit_source(
     as_json: JsonOption = False,
 ) -> None:
     """Change a source that was added here. Those of the configuration file are changed there."""
-    said = _said(address=address, kind=kind, title=title, interval=interval, full_text=full_text, options=options)
+    said = _said(
+        address=address,
+        kind=kind,
+        title=title,
+        category=category,
+        labels=labels,
+        interval=interval,
+        full_text=full_text,
+        options=options,
+    )
     changes = {**said, **dict.fromkeys(unset or ())}
     if not changes:
         fail("say what to change, such as --title or --interval")
@@ -161,6 +188,10 @@ def try_source(
             _show_rehearsal(rehearsal)
     if looked.preview.error:
         fail(looked.preview.error, 1)
+
+
+source.command("import", cls=Command)(import_sources)
+source.command("export", cls=Command)(export_sources)
 
 
 def _said(**given: Any) -> dict[str, Any]:

@@ -45,6 +45,13 @@ class Rehearsal(msgspec.Struct, frozen=True, kw_only=True):
     error: str | None = None
 
 
+class Trial(msgspec.Struct, frozen=True):
+    """A preview of a source, and what would become of its newest finding."""
+
+    preview: Preview
+    newest: Rehearsal | None = None
+
+
 class Looked(msgspec.Struct, frozen=True):
     """A preview, and the newest finding as it was reported."""
 

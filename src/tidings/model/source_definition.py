@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import msgspec
 from msgspec import Meta
@@ -14,6 +14,7 @@ from tidings.model.urls import checked_address
 
 INTERVAL_SECONDS_MIN = 60.0
 
+Label = Annotated[str, Meta(pattern=r"^[\w][\w.-]{0,39}$")]
 Line = Annotated[str, Meta(min_length=1, max_length=100)]
 
 
@@ -25,12 +26,26 @@ class SourceDefinition(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=
     kind: str = "feed"
     title: Line | None = None
     """By default what the source calls itself."""
+    category: Line | None = None
+    """The folder it stands in, for people and other readers."""
+    labels: Annotated[tuple[Label, ...], Meta(max_length=20)] = ()
+    """What routes and searches know its entries by: `label:sea`."""
     full_text: bool = True
     """Whether to read the page behind each entry."""
     interval: float | None = None
     """Seconds between two looks; by default the source's own rhythm decides."""
     options: dict[str, Any] = {}
     """What its kind wants to know besides, checked by the kind's own Struct."""
+
+
+class NamedDefinition(msgspec.Struct, frozen=True, kw_only=True):
+    """A source as it was asked for, under its name."""
+
+    name: str
+    pipeline: str
+    origin: Literal["file", "store"]
+    definition: SourceDefinition | None = None
+    """None: a source that a pipeline declares by itself."""
 
 
 def checked_definition(raw: Mapping[str, Any]) -> SourceDefinition:

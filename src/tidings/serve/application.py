@@ -13,6 +13,7 @@ from tidings.serve.api.operator_writes import OperatorWrites
 from tidings.serve.api.rankings import RankedLists
 from tidings.serve.api.reading import ReadingList
 from tidings.serve.api.search import SearchRoutes
+from tidings.serve.api.sources import SourceRoutes
 from tidings.serve.api.stories import StoryRoutes
 from tidings.serve.api.story_cards import StoryCards
 from tidings.serve.api.uploads import Uploads
@@ -33,6 +34,7 @@ from tidings.serve.pages.operator import OperatorPages
 from tidings.serve.pages.ranking import RankingPages
 from tidings.serve.pages.read import ReadPage
 from tidings.serve.pages.search import SearchPage
+from tidings.serve.pages.source_forms import SourceForms
 from tidings.serve.pages.stories import StoryPages
 
 
@@ -55,6 +57,7 @@ def build(backend: Backend) -> Application:
         *Uploads(backend).operations(),
         *OperatorReads(backend).operations(),
         *OperatorWrites(backend).operations(),
+        *SourceRoutes(backend).operations(),
         *stream.operations(),
         *changes.operations(),
         *stories.operations(),
@@ -69,6 +72,7 @@ def build(backend: Backend) -> Application:
         *frame.static.operations(),
         *Now(frame, collections).operations(),
         *OperatorPages(frame, collections, item_page).operations(),
+        *SourceForms(frame).operations(),
         *Buttons(frame).operations(),
         *Login(frame).operations(),
         *Docs(frame, openapi.document).operations(),

@@ -18,8 +18,10 @@ from tidings.model.contracts import (
     ItemViews,
     Ledger,
     Links,
+    Previews,
     Search,
     Shelf,
+    SourceChanges,
     StatusViews,
     Switches,
     Tokens,
@@ -118,6 +120,8 @@ class Backend(ReadBackend):
     item_actions: ItemActions
     burials: Burials
     switches: Switches
+    source_changes: SourceChanges
+    previews: Previews
     tracks: Tracks
     stories: StoryViews | None = None
     """None: nothing is grouped here."""

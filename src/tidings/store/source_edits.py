@@ -9,7 +9,7 @@ import msgspec
 
 from tidings.model.errors import BadInput
 from tidings.model.pipeline import Defined, Pipeline, PlacedSource
-from tidings.model.source_definition import SourceDefinition, checked_definition
+from tidings.model.source_definition import NamedDefinition, SourceDefinition, checked_definition
 from tidings.store import burials
 from tidings.store.burials import Leaving
 from tidings.store.db.database import Database
@@ -24,6 +24,14 @@ FORGOTTEN_MS = 600_000
 REMOVED = "its source was removed, and its items with it"
 
 ItemsFate = Literal["keep", "forget"]
+
+
+class AlreadyWatched(BadInput):
+    """The address belongs to a source that there is."""
+
+    def __init__(self, name: str, where: str = "") -> None:
+        super().__init__(f"address: it is watched already, as {name}{where}")
+        self.name = name
 
 
 class ForgottenSource(NamedTuple):
@@ -42,7 +50,15 @@ class SourceEdits:
         self._pipelines = pipelines
         self._list = source_list
 
-    def add(self, pipeline: str, raw: Mapping[str, Any]) -> str:
+    def named(self, name: str) -> NamedDefinition | None:
+        """Return a source as it was asked for, of the file or the store."""
+        placed = self._list.current().get(name)
+        if placed is None:
+            return None
+        definition = placed.source.definition if isinstance(placed.source, Defined) else None
+        return NamedDefinition(name=name, pipeline=placed.pipeline.name, origin=placed.origin, definition=definition)
+
+    def add(self, pipeline: str, raw: Mapping[str, Any], *, dry_run: bool = False) -> str:
         """Add a source; return its name. It is due at once. One that was removed before gets its name again."""
         declared = self._pipeline(pipeline)
         definition = checked_definition(raw)
@@ -52,10 +68,12 @@ class SourceEdits:
             rows = tx.rows(NamedSource, "source_list")
             named = next((r for r in rows if r.pipeline == pipeline and r.address == source.address), None)
             if named is not None and (placed := self._list.current().get(named.name)) is not None:
-                raise BadInput(f"address: it is watched already, as {named.name}{_from_file(placed)}")
+                raise AlreadyWatched(named.name, _from_file(placed))
             if len(rows) >= SOURCES_MAX:
                 raise BadInput(f"there are {len(rows):,} sources already, which is the most")
             name = named.name if named else free_name(source, {row.name for row in rows} | set(self._list.current()))
+            if dry_run:
+                return name
             options = msgspec.json.encode(definition).decode()
             if named is not None:
                 tx.run("change_source", name=name, address=source.address, origin="store", options=options)
@@ -76,7 +94,7 @@ class SourceEdits:
             source = made(placed.pipeline, name, definition)
             rows = [row for row in tx.rows(NamedSource, "source_list") if row.pipeline == placed.pipeline.name]
             if other := next((row for row in rows if row.address == source.address and row.name != name), None):
-                raise BadInput(f"address: it belongs to {other.name}")
+                raise AlreadyWatched(other.name)
             options = msgspec.json.encode(definition).decode()
             tx.run("change_source", name=name, address=source.address, origin="store", options=options)
             tx.run("check_now", source=name)

@@ -6,7 +6,7 @@ import atexit
 import io
 import shutil
 import tempfile
-from collections.abc import AsyncIterator, Callable, Iterable, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from hashlib import sha256
@@ -27,7 +27,9 @@ from tidings.model.item import Finding, Link, fingerprint, ref
 from tidings.model.item_views import ItemView
 from tidings.model.outcome import Advance, No, Outcome, Verdict
 from tidings.model.pipeline import Page, Pipeline, Run, Schedule, Source
+from tidings.model.previews import Preview, Trial
 from tidings.model.publication import Collection, Document, Filter, FullText, IdIndex, Presentation
+from tidings.model.source_definition import checked_definition
 from tidings.model.views import RunView
 from tidings.model.workflow import ANY, Transition, Work, Workflow
 from tidings.pipelines.bitcoin_news.cards import MOODS
@@ -348,6 +350,15 @@ class Line:
         return call(*args, **kwargs)
 
 
+class NoWeb:
+    """Previews where there is no web: the acceptance tests look at real sites."""
+
+    async def look(self, pipeline: str, raw: Mapping[str, Any]) -> Trial:
+        definition = checked_definition(raw)
+        error = "there is no web here"
+        return Trial(Preview(pipeline=pipeline, kind=definition.kind, address=definition.address, error=error))
+
+
 class World:
     """Everything behind the server, within the test's reach. Its clock, the database's too, stands still at NOW_MS."""
 
@@ -396,6 +407,8 @@ class World:
             item_actions=self.store.operations,
             burials=self.store.retention,
             switches=self.store.switches,
+            source_changes=self.store.source_edits,
+            previews=NoWeb(),
             tokens=self.store.tokens,
             tracks=self.store.tracks,
             accepted=self.store.changes.accepted,

@@ -8,6 +8,7 @@ from tidings.model.contracts.notifier import Notifier, Permit, Receipt, Starts
 from tidings.model.contracts.operator import Burials, ItemActions, ItemViews, StatusViews, Switches, Tokens
 from tidings.model.contracts.search import Found, Hit, Search, SearchOrder
 from tidings.model.contracts.shelf import Links, Shelf, ShelfEntry, ThreadNode, Tracks
+from tidings.model.contracts.sources import Previews, SourceChanges
 
 __all__ = [
     "Burials",
@@ -27,12 +28,14 @@ __all__ = [
     "Log",
     "Notifier",
     "Permit",
+    "Previews",
     "Probe",
     "Receipt",
     "Search",
     "SearchOrder",
     "Shelf",
     "ShelfEntry",
+    "SourceChanges",
     "Starts",
     "StatusViews",
     "Switches",

@@ -14,7 +14,7 @@ from tidings.model.durations import duration_seconds
 from tidings.model.errors import BadInput, Misconfigured
 from tidings.model.pipeline import Addressed, Pipeline, SourceKind
 from tidings.model.publication import Retention
-from tidings.model.source_definition import SourceDefinition
+from tidings.model.source_definition import SourceDefinition, checked_definition
 from tidings.model.urls import canonical_url, checked_address, public_host
 from tidings.pipelines.feeds.body import KIND, PIPELINE
 from tidings.pipelines.feeds.cards import ENTRIES, EXAMPLE, full_text, present
@@ -38,6 +38,10 @@ class FeedSetting(BaseModel):
     """What stands at the address; `feed` reads RSS, Atom and JSON Feed."""
     name: Annotated[str, Field(min_length=1, max_length=100)] | None = None
     """Its title; by default what it calls itself."""
+    category: Annotated[str, Field(min_length=1, max_length=100)] | None = None
+    """The folder it stands in, for people and other readers."""
+    labels: list[str] = []
+    """What routes and searches know its entries by: `label:sea`."""
     full_text: bool = True
     """Whether to read the page behind each entry."""
     interval: Seconds | None = None
@@ -47,14 +51,8 @@ class FeedSetting(BaseModel):
 
     def definition(self) -> SourceDefinition:
         """Return it in the form that the sources of the store have too."""
-        return SourceDefinition(
-            address=self.url,
-            kind=self.kind,
-            title=self.name,
-            full_text=self.full_text,
-            interval=self.interval,
-            options=self.options,
-        )
+        said = {**self.model_dump(exclude={"url", "name"}, exclude_unset=True), "address": self.url, "title": self.name}
+        return checked_definition({key: value for key, value in said.items() if value is not None})
 
     @field_validator("url")
     @classmethod
@@ -73,7 +71,7 @@ class Settings(BaseModel):
     model_config = ConfigDict(extra="forbid", use_attribute_docstrings=True)
 
     feeds: Annotated[list[Annotated[FeedSetting, BeforeValidator(_addressed)]], Field(max_length=FEEDS_MAX)] = []
-    """The feeds: addresses, or {url, kind, name, full_text, interval, options}."""
+    """The feeds: addresses, or {url, kind, name, category, labels, full_text, interval, options}."""
     interval: Seconds = 3600.0
     """The time between two looks while a feed's rhythm is unknown."""
     min_interval: Seconds = 900.0

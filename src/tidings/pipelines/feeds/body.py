@@ -11,6 +11,7 @@ from tidings.discover.feed import FeedEntry
 from tidings.discover.feed.markup import plain_text, shorten
 from tidings.model.answers import Provenance
 from tidings.model.item import Finding, fingerprint
+from tidings.model.source_definition import SourceDefinition
 
 PIPELINE = "feeds"
 KIND = "entry"
@@ -39,6 +40,9 @@ class EntryBody(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     found_at: int = 0
     full_text: bool = True
     """Whether the page behind the entry is to be read."""
+    labels: tuple[str, ...] = ()
+    category: str | None = None
+    """Of its source, when it was found."""
 
     text: str = ""
     text_from: Literal["feed", "page"] = "feed"
@@ -60,7 +64,7 @@ class EntryBody(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 def entry_finding(
-    feed: str, feed_title: str, entry: FeedEntry, *, full_text: bool, now_ms: int, summarized: bool = False
+    feed: str, feed_title: str, entry: FeedEntry, definition: SourceDefinition, *, now_ms: int, summarized: bool = False
 ) -> Finding:
     """Report an entry: its title, address and words are what counts, dates are not.
 
@@ -81,7 +85,9 @@ def entry_finding(
         language=entry.language,
         published_ms=entry.published_ms if entry.published_ms is not None else entry.updated_ms,
         found_at=now_ms,
-        full_text=full_text,
+        full_text=definition.full_text,
+        labels=definition.labels,
+        category=definition.category,
     )
     mark = fingerprint(body.title, body.url, body.feed_text)
     return Finding(PIPELINE, KIND, entry_key(feed, entry.id), mark, msgspec.json.encode(body))

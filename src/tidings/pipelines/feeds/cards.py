@@ -24,6 +24,10 @@ class EntryCard(msgspec.Struct, frozen=True, kw_only=True):
     summary: str | None
     excerpt: str
     tags: list[str]
+    labels: list[str]
+    """Those of its source."""
+    category: str | None
+    """The folder of its source."""
     language: str | None
     text_from: str
     page_error: str | None
@@ -66,6 +70,8 @@ def card(key: str, body: EntryBody) -> EntryCard:
         summary=body.summary,
         excerpt=shorten(body.text, EXCERPT_CHARS_MAX),
         tags=body.tags,
+        labels=list(body.labels),
+        category=body.category,
         language=body.language,
         text_from=body.text_from,
         page_error=body.page_error if body.text_from == "feed" else None,
@@ -83,7 +89,14 @@ def full_text(body: EntryBody) -> FullText | None:
 
 def search_attributes(body: EntryBody) -> dict[str, str | int | float | list[str] | None]:
     """Return what qualifiers of a search or a route may ask about."""
-    return {"feed": body.feed, "tag": body.tags, "language": body.language, "author": body.author}
+    return {
+        "feed": body.feed,
+        "tag": body.tags,
+        "label": list(body.labels),
+        "category": body.category,
+        "language": body.language,
+        "author": body.author,
+    }
 
 
 EXAMPLE = EntryBody(
@@ -110,11 +123,13 @@ ENTRIES = Collection(
         Filter("feed", "feed", help="the feed's short name"),
         Filter("author", "author", help="who wrote it"),
         Filter("tag", "tags", "has", help="one of its tags"),
+        Filter("label", "labels", "has", help="one of its source's labels"),
+        Filter("category", "category", help="the folder of its source"),
         Filter("language", "language", help="as the feed says, such as en"),
         Filter("published_after", "published_at", "at_least", "date", help="published on or after this day"),
     ),
     facets=("feed",),
-    attributes={"type": (KIND,), "feed": (), "tag": (), "language": (), "author": ()},
+    attributes={"type": (KIND,), "feed": (), "tag": (), "label": (), "category": (), "language": (), "author": ()},
     templates=__package__,
     example=card("lampkeeper/0011223344556677", EXAMPLE),
 )

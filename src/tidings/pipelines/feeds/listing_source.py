@@ -97,7 +97,7 @@ class ListingSource:
                 self.feed,
                 title,
                 listing.entries[place],
-                full_text=self.definition.full_text and self.reads_pages,
+                msgspec.structs.replace(self.definition, full_text=self.definition.full_text and self.reads_pages),
                 now_ms=now_ms,
                 summarized=not self.reads_pages,
             )

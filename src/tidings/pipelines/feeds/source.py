@@ -102,7 +102,7 @@ class FeedSource:
             if not entry.title and not entry.summary_text and not entry.content_html:
                 rejected.append(Rejected(line, f"entry {entry.id[:100]} has no words"))
                 continue
-            findings.append(entry_finding(self.feed, title, entry, full_text=self.definition.full_text, now_ms=now_ms))
+            findings.append(entry_finding(self.feed, title, entry, self.definition, now_ms=now_ms))
         return tuple(findings), tuple(rejected)
 
 

@@ -10,6 +10,7 @@ from markupsafe import Markup
 from tidings.model.views import Point
 
 HOUR_MS = 3_600_000
+DAY_MS = 24 * HOUR_MS
 _WIDTH, _HEIGHT = 120, 28
 _TICKS = 5
 
@@ -100,6 +101,13 @@ def stacked_bars(bars: Sequence[Bar], parts: Sequence[str], what: str) -> Markup
     drawn = Markup("").join(_stack(index, bar, parts, peak) for index, bar in enumerate(bars))
     columns = {part: [bar.parts.get(part, 0) for bar in bars] for part in parts}
     return _figure(drawn, f"0 0 {len(bars) * 10} 100", f"{peak:,.0f}", [bar.label for bar in bars], what, columns)
+
+
+def day_bars(values: Sequence[float], labels: Sequence[str], what: str) -> Markup:
+    """Draw one bar for each day, with a table behind them."""
+    return stacked_bars(
+        [Bar(label, {"new": round(value)}) for label, value in zip(labels, values, strict=True)], ("new",), what
+    )
 
 
 def _stack(index: int, bar: Bar, parts: Sequence[str], peak: int) -> Markup:

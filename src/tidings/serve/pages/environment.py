@@ -22,7 +22,7 @@ from tidings.model.clock import rfc3339
 from tidings.model.errors import Misconfigured
 from tidings.model.publication import Collection
 from tidings.serve import markup
-from tidings.serve.pages import phrases
+from tidings.serve.pages import phrases, source_words
 from tidings.serve.pages.needs import dead_command
 
 ROW, CARD = "row", "card"
@@ -68,6 +68,8 @@ class PageEnvironment(Environment):
             "answered": phrases.answered,
             "run": phrases.run_words,
             "paced": phrases.paced,
+            "remedy": source_words.remedy,
+            "next_why": source_words.next_why,
             "updater": phrases.updater_words,
             "processor": phrases.processor_words,
         }

@@ -10,6 +10,7 @@ from tests.unit.pipelines.feeds.sites import HOUR_MS, NOW_MS, a_site, open_sites
 
 from tidings.discover.feed import FeedEntry
 from tidings.model.errors import Permanent, Transient
+from tidings.model.source_definition import SourceDefinition
 from tidings.pipelines import feeds
 from tidings.pipelines.feeds.body import EntryBody, entry_finding, entry_key
 from tidings.pipelines.feeds.cards import present
@@ -19,6 +20,7 @@ from tidings.pipelines.feeds.processors import publish as publish_step
 from tidings.pipelines.feeds.workflow import entry_workflow
 
 publish: Any = publish_step
+DEFINED = SourceDefinition(address="https://a.example/feed")
 BODY = EntryBody(
     feed="lamp",
     feed_title="The Lampkeeper's Log",
@@ -159,6 +161,8 @@ async def test_an_entry_is_announced_once_and_only_while_it_is_news():
     attributes: dict[str, object] = {
         "feed": "lamp",
         "tag": [],
+        "label": [],
+        "category": None,
         "language": None,
         "author": None,
         "type": "entry",
@@ -172,7 +176,7 @@ async def test_an_entry_is_announced_once_and_only_while_it_is_news():
 def test_what_counts_as_a_change():
     def mark(**changes):
         fields: dict[str, Any] = {"id": "1", "url": "https://a.example/1", "title": "T", "summary_text": "S"} | changes
-        return entry_finding("a", "A", FeedEntry(**fields), full_text=True, now_ms=NOW_MS).fingerprint
+        return entry_finding("a", "A", FeedEntry(**fields), DEFINED, now_ms=NOW_MS).fingerprint
 
     same = mark()
     assert mark(published_ms=1) == mark(author="X") == mark(categories=("c",)) == same
@@ -181,9 +185,7 @@ def test_what_counts_as_a_change():
 
 
 def test_an_entry_without_a_title_gets_one():
-    finding = entry_finding(
-        "a", "A", FeedEntry("1", None, "", summary_text="Words " * 50), full_text=True, now_ms=NOW_MS
-    )
+    finding = entry_finding("a", "A", FeedEntry("1", None, "", summary_text="Words " * 50), DEFINED, now_ms=NOW_MS)
     body = msgspec.json.decode(finding.payload, type=EntryBody)
 
     assert body.title.startswith("Words Words")
