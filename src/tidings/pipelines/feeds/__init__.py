@@ -51,7 +51,16 @@ class FeedSetting(BaseModel):
 
     def definition(self) -> SourceDefinition:
         """Return it in the form that the sources of the store have too."""
-        said = {**self.model_dump(exclude={"url", "name"}, exclude_unset=True), "address": self.url, "title": self.name}
+        said = {
+            "address": self.url,
+            "kind": self.kind,
+            "title": self.name,
+            "category": self.category,
+            "labels": self.labels,
+            "full_text": self.full_text,
+            "interval": self.interval,
+            "options": self.options,
+        }
         return checked_definition({key: value for key, value in said.items() if value is not None})
 
     @field_validator("url")
