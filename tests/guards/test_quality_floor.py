@@ -8,12 +8,15 @@ import pytest
 from quality.data import own_rows
 from quality.score import labels, rouge_lsum
 from quality.sentiment import vader
+from quality.stories import bcubed
 from quality.summary import first_three
 
+from tidings.follow.stories.grouping import Grouping, StoryItem
 from tidings.process.enrich.local import judge_sentiment, summarize
 from tidings.process.enrich.local.furniture import is_furniture
 from tidings.process.enrich.local.sentences import split_sentences
 
+STORIES = own_rows("stories.jsonl")
 HEADLINES = own_rows("headlines.jsonl")
 PAGES = own_rows("pages.jsonl")
 
@@ -41,3 +44,16 @@ def test_a_summary_holds_sentences_of_the_page_and_none_of_its_furniture(row: di
     for sentence in split_sentences(summary):
         assert sentence in row["page"]
         assert not is_furniture(sentence)
+
+
+def test_stories_stay_above_their_floor_and_far_above_the_same_title() -> None:
+    gold = {row["id"]: row["story"] for row in STORIES}
+    grouping = Grouping()
+    items = [StoryItem(n, row["hour"] * 3_600_000, row["title"], "", row["url"]) for n, row in enumerate(STORIES, 1)]
+    precision, f = bcubed(
+        gold, {row["id"]: grouping.place(item).story for row, item in zip(STORIES, items, strict=True)}
+    )
+    _, same_title = bcubed(gold, {row["id"]: row["title"] for row in STORIES})
+    assert precision >= 0.85
+    assert f >= 0.9
+    assert f >= same_title + 0.1

@@ -21,13 +21,13 @@ WINDOW_MS = 3 * DAY_MS
 STORY_MS_MAX = 10 * DAY_MS
 """No story goes on longer: what is told for weeks is a topic, and would swallow all that comes."""
 MEMBERS_MAX = 200_000
-ALIKE = 0.22
+ALIKE = 0.28
 """The least score of an item that joins. Measured: docs/stories.md."""
 SHARED_MIN = 2
 """One word in common, however rare, is a topic."""
 UNIT = 1_000
 """The length of a member's vector."""
-LOOKED_UP_MAX = 4_000
+LOOKED_UP_MAX = 500
 """So many entries of the index are looked at for an item, those of its rarest terms first: this bounds the cost."""
 COMPARED_MAX = 8
 NEWEST_COMPARED = 40
@@ -72,6 +72,7 @@ class _Story:
     terms: Counter[str] = field(default_factory=Counter)
     square: int = 0
     """Of the length of all its members' vectors together."""
+    length: float = 0.0
 
 
 class Grouping:
@@ -122,6 +123,7 @@ class Grouping:
         story = self._stories[member.story]
         del story.members[item]
         story.square += _square(member.terms) - 2 * _dot(member.terms, story.terms)
+        story.length = math.sqrt(story.square)
         for term, weight in member.terms.items():
             left = story.terms[term] - weight
             if left:
@@ -142,6 +144,7 @@ class Grouping:
         story.first_ms, story.last_ms = min(story.first_ms, member.time_ms), max(story.last_ms, member.time_ms)
         story.members[member.id] = member
         story.square += _square(member.terms) + 2 * _dot(member.terms, story.terms)
+        story.length = math.sqrt(story.square)
         for term, weight in member.terms.items():
             story.terms[term] += weight
             self._index.setdefault(term, {})[story.id] = story.terms[term]
@@ -187,25 +190,23 @@ class Grouping:
         shared: Counter[int] = Counter()
         budget = LOOKED_UP_MAX
         for term, weight in sorted(terms.items(), key=lambda each: (self._frequencies[each[0]], each[0])):
-            stories = self._index.get(term, {})
-            budget -= len(stories)
+            having = self._index.get(term, {})
+            budget -= len(having)
             if budget < 0:
                 break
-            for story, total in stories.items():
+            for story, total in having.items():
                 shared[story] += weight * total
-        ranked = nlargest(COMPARED_MAX, ((total / self._length(story), -story) for story, total in shared.items()))
+        stories = self._stories
+        ranked = nlargest(COMPARED_MAX, [(total / stories[story].length, -story) for story, total in shared.items()])
         stories_found = [self._stories[-story] for _, story in ranked]
         return [story for story in stories_found if _is_open(story, time_ms) and _shares(story, terms)]
-
-    def _length(self, story: int) -> float:
-        return math.sqrt(self._stories[story].square)
 
     def _score(self, story: _Story, terms: Mapping[str, int]) -> float:
         """Compare with the story as a whole and with the nearest of its members, half each.
 
         The nearest alone lets a story drift from word to word; the whole alone splits long stories.
         """
-        whole = _dot(terms, story.terms) / (UNIT * math.sqrt(story.square))
+        whole = _dot(terms, story.terms) / (UNIT * story.length)
         newest = list(story.members.values())[-NEWEST_COMPARED:]
         nearest = max(_dot(terms, member.terms) for member in newest) / (UNIT * UNIT)
         return (whole + nearest) / 2
