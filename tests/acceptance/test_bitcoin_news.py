@@ -31,7 +31,7 @@ from tidings.serve.application import build as serving
 from tidings.wiring import AiSpec
 
 HOUR_MS = 3_600_000
-TROUBLE = {"settling failed", "claiming failed", "merging failed"}
+TROUBLE = {"settling failed", "claiming failed"}
 OUTLETS: list[dict[str, Any]] = [
     {
         "id": "post",

@@ -20,7 +20,7 @@ from tests.support.waiting import until
 
 ENOUGH = 30
 """Uploads accepted before something happens, and after it is over."""
-TROUBLE = ("no answer from PostgreSQL", "claiming failed", "merging failed", "settling failed", "store unavailable")
+TROUBLE = ("no answer from PostgreSQL", "claiming failed", "settling failed", "store unavailable")
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,6 +6,8 @@ import asyncio
 import time
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, TypeVar
 
 from tidings.model.attempt import Attempt, Bodies, relate
@@ -15,6 +17,7 @@ from tidings.model.errors import StoreUnavailable
 from tidings.model.item import Lease
 from tidings.model.settlement import Reservation, Settlement
 from tidings.process.holder import Holder
+from tidings.process.lanes import Places
 from tidings.process.runner import Runner
 from tidings.process.settler import Settler
 from tidings.process.waker import Waker
@@ -27,60 +30,46 @@ RUN_SHARE = 1 / 3
 """Of a reservation's length: findings that were not run by then are merged as usual, before the reservation is over."""
 
 
+@dataclass(slots=True, kw_only=True)
 class Batches:
     """One process's batches of pure work."""
 
-    def __init__(
-        self,
-        *,
-        items: Items,
-        log: Log,
-        runner: Runner,
-        executor: Executor,
-        settler: Settler,
-        holder: Holder,
-        waker: Waker,
-        reserved_seconds: float,
-        monotonic: Callable[[], float] = time.monotonic,
-    ) -> None:
-        self._items = items
-        self._log = log
-        self._runner = runner
-        self._executor = executor
-        self._settler = settler
-        self._holder = holder
-        self._waker = waker
-        self.reserved_seconds = reserved_seconds
-        self._monotonic = monotonic
-        # One batch is settled at a time, in the order they were run: the next one is run meanwhile.
-        self._settling_leased = asyncio.Semaphore(1)
-        # Apart from that of leased batches: a stretch may have to wait for the one before it, in another process.
-        self._settling_reserved = asyncio.Semaphore(1)
-        self._cpu = ThreadPoolExecutor(BATCHES_IN_FLIGHT, thread_name_prefix="pure")
-        self._reservations: dict[int, Reservation] = {}
-        self._seldom = Seldom()
+    items: Items
+    log: Log
+    runner: Runner
+    executor: Executor
+    settler: Settler
+    holder: Holder
+    waker: Waker
+    reserved_seconds: float
+    monotonic: Callable[[], float] = time.monotonic
+    _settling_leased: asyncio.Semaphore = field(default_factory=partial(asyncio.Semaphore, 1))
+    """One batch is settled at a time, in the order they were run: the next one is run meanwhile."""
+    _settling_reserved: asyncio.Semaphore = field(default_factory=partial(asyncio.Semaphore, 1))
+    """Apart from that of leased batches: a stretch may have to wait for the one before it, in another process."""
+    _cpu: ThreadPoolExecutor = field(default_factory=partial(ThreadPoolExecutor, BATCHES_IN_FLIGHT, "pure"))
+    _reservations: dict[int, Reservation] = field(default_factory=dict)
+    _seldom: Seldom = field(default_factory=Seldom)
 
-    async def run_leased(self, leases: list[Lease], slots: asyncio.Semaphore) -> None:
+    async def run_leased(self, leases: list[Lease], places: Places) -> None:
         """Carry a batch through its pure transitions in a thread, and settle it as one."""
         try:
-            settlements, paused = await self._in_thread(
-                self._run_pure, leases, self._holder.grant_seconds, float("inf")
-            )
+            settlements, paused = await self._in_thread(self._run_pure, leases, self.holder.grant_seconds, float("inf"))
             while paused:
                 bodies = await self._prefetch(paused)
                 resumed, paused = await self._in_thread(self._resume, paused, bodies)
                 settlements += resumed
         except asyncio.CancelledError:
-            slots.release()
+            places.release()
             raise  # the drain gives the leases back
         except BaseException:
-            slots.release()
-            self._holder.forget(leases)
+            places.release()
+            self.holder.forget(leases)
             raise
-        await self._settle_batch(settlements, slots, leases, self._settling_leased)
+        await self._settle_batch(settlements, places, leases, self._settling_leased)
 
     async def _settle_batch(
-        self, settlements: list[Settlement], slots: asyncio.Semaphore, leases: list[Lease], settling: asyncio.Semaphore
+        self, settlements: list[Settlement], places: Places, leases: list[Lease], settling: asyncio.Semaphore
     ) -> None:
         """Settle one batch at a time, in order.
 
@@ -91,20 +80,20 @@ class Batches:
         try:
             async with settling:
                 has_place = False
-                slots.release()
-                await self._settler.settle(settlements)
+                places.release()
+                await self.settler.settle(settlements)
         except asyncio.CancelledError:
             raise  # the drain gives the leases back
         except BaseException:
-            self._holder.forget(leases)
+            self.holder.forget(leases)
             raise
         else:
-            self._holder.forget(leases)
+            self.holder.forget(leases)
         finally:
             if has_place:
-                slots.release()
+                places.release()
 
-    async def run_reserved(self, reservation: Reservation, slots: asyncio.Semaphore) -> None:
+    async def run_reserved(self, reservation: Reservation, places: Places) -> None:
         """Run findings before their items are born, and settle them as one: each item is written once."""
         # Noted before anything can fail: the drain gives back what stands here.
         self._reservations[reservation.batch] = reservation
@@ -113,22 +102,22 @@ class Batches:
         try:
             # In the thread: building a thousand leases takes milliseconds in which the event loop would renew no lease.
             leases = await self._in_thread(reservation.leases)
-            until = self._monotonic() + seconds
+            until = self.monotonic() + seconds
             # Attempts that have to see other items are dropped. The settle merges their findings, and they are claimed
             # later, when everything before them in the log is written and can be seen.
             settlements, _ = await self._in_thread(self._run_pure, leases, seconds, until)
         except asyncio.CancelledError:
-            slots.release()
+            places.release()
             raise  # the drain gives the reservation back
         except Exception as error:  # noqa: BLE001  # each item gets its own attempt
             self._seldom.event("running before birth failed", pipeline=reservation.pipeline, error=describe(error))
         try:
             if settlements:
-                await self._settle_batch(settlements, slots, [], self._settling_reserved)
+                await self._settle_batch(settlements, places, [], self._settling_reserved)
             else:
-                slots.release()
-                await self._executor.write(self._log.give_back, reservation)
-                self._waker.wake_all()
+                places.release()
+                await self.executor.write(self.log.give_back, reservation)
+                self.waker.wake_all()
         except asyncio.CancelledError:
             raise
         except StoreUnavailable:
@@ -136,8 +125,8 @@ class Batches:
             raise  # the reservation runs out, and the next claim merges what it held
         except Exception as error:  # noqa: BLE001  # one outcome must not hold up the others: each gets its own attempt
             self._seldom.event("running before birth failed", pipeline=reservation.pipeline, error=describe(error))
-            await self._executor.write(self._log.give_back, reservation)
-            self._waker.wake_all()
+            await self.executor.write(self.log.give_back, reservation)
+            self.waker.wake_all()
         self._reservations.pop(reservation.batch, None)
 
     async def _in_thread(self, call: Callable[..., T], *args: Any) -> T:
@@ -150,10 +139,10 @@ class Batches:
         settlements: list[Settlement] = []
         paused: list[Attempt] = []
         for lease in leases:
-            if self._monotonic() > until:
+            if self.monotonic() > until:
                 break
-            attempt = self._runner.begin(lease, lease_seconds)
-            settlement = attempt if isinstance(attempt, Settlement) else self._runner.run_pure(attempt)
+            attempt = self.runner.begin(lease, lease_seconds)
+            settlement = attempt if isinstance(attempt, Settlement) else self.runner.run_pure(attempt)
             if settlement is not None:
                 settlements.append(settlement)
             elif isinstance(attempt, Attempt):
@@ -164,7 +153,7 @@ class Batches:
         """Go on with attempts that can see now what they need; a later step may need to see more."""
         for attempt in paused:
             relate(attempt, bodies[attempt.lease.pipeline])
-        ended = [(attempt, self._runner.run_pure(attempt)) for attempt in paused]
+        ended = [(attempt, self.runner.run_pure(attempt)) for attempt in paused]
         return [s for _, s in ended if s is not None], [attempt for attempt, s in ended if s is None]
 
     async def _prefetch(self, paused: list[Attempt]) -> dict[str, Bodies]:
@@ -173,7 +162,7 @@ class Batches:
         for attempt in paused:
             refs.setdefault(attempt.lease.pipeline, set()).update(attempt.needs)
         return {
-            pipeline: await self._executor.read(self._items.prefetch, pipeline, sorted(names))
+            pipeline: await self.executor.read(self.items.prefetch, pipeline, sorted(names))
             for pipeline, names in refs.items()
         }
 
@@ -182,7 +171,7 @@ class Batches:
         try:
             async with asyncio.timeout(seconds):
                 for reservation in tuple(self._reservations.values()):
-                    await self._executor.write(self._log.give_back, reservation)
+                    await self.executor.write(self.log.give_back, reservation)
         except Exception as error:  # noqa: BLE001  # the reservations run out by themselves
             self._seldom.event("release failed", error=describe(error), reservations=len(self._reservations))
 
