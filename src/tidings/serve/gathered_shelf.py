@@ -26,6 +26,7 @@ class GatheredShelf:
         self._known: dict[tuple[str, str], tuple[int, dict[str, Any]]] = {}
         self.count = shelf.count
         self.version = shelf.version
+        self.listed = shelf.listed
 
     def get(self, pipeline: str, key: str) -> ShelfEntry | None:
         """Return one entry."""

@@ -49,6 +49,10 @@ class ShelfStore:
                 rows = tx.rows(EntryRow, "shelf_newest_after", **values, sort=after[0], key=after[1])
         return [_entry(row) for row in rows]
 
+    def listed(self, pipeline: str, collection: str) -> Sequence[str]:  # noqa: ARG002
+        """Cards list themselves: none can be missing."""
+        return ()
+
     def with_prefix(self, pipeline: str, prefix: str, limit: int = 1000) -> list[ShelfEntry]:
         """List the entries whose key begins so, by key."""
         end = prefix[:-1] + chr(ord(prefix[-1]) + 1)

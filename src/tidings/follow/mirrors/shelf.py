@@ -99,6 +99,12 @@ class MirrorShelf:
         """Count a collection."""
         return len(self._wait(self._catalogs.current(pipeline)).cards.get(collection, {}))
 
+    def listed(self, pipeline: str, collection: str) -> list[str]:
+        """Return the keys that the catalog lists: a target may have lost one of their cards."""
+        plan = self._plans[pipeline].collections.get(collection)
+        notes = self._wait(self._catalogs.current(pipeline)).cards.get(collection, {}) if plan is not None else {}
+        return [f"{plan.singular}:{each}" for each in notes] if plan is not None else []
+
     def version(self, pipeline: str) -> int:
         """Return a number that grows with every catalog written."""
         return self._wait(self._catalogs.current(pipeline)).sequence
@@ -135,9 +141,14 @@ class MirrorShelf:
             return []
         notes = (await self._catalogs.current(pipeline)).cards.get(collection, {})
         places = sorted(((note.sort, f"{plan.singular}:{each}") for each, note in notes.items()), reverse=True)
-        keys = [place[1] for place in places if after is None or place < after][:limit]
-        entries = await self._get_many(pipeline, keys)
-        return [entries[key] for key in keys if key in entries]
+        keys = [place[1] for place in places if after is None or place < after]
+        found: list[ShelfEntry] = []
+        # A card that is gone must not make a page short: to its reader a short page is the last one.
+        while len(found) < limit and keys:
+            part, keys = keys[: limit - len(found)], keys[limit - len(found) :]
+            entries = await self._get_many(pipeline, part)
+            found += [entries[key] for key in part if key in entries]
+        return found
 
 
 def _id_index(catalog: Catalog, key: str) -> ShelfEntry | None:

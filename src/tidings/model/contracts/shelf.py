@@ -48,6 +48,10 @@ class Shelf(Protocol):
         """Return a number that grows with every change of the pipeline's shelf."""
         ...
 
+    def listed(self, pipeline: str, collection: str) -> Sequence[str]:
+        """Return the keys of a collection where they are kept apart from its cards; else nothing."""
+        ...
+
 
 @dataclass(frozen=True, slots=True)
 class ThreadNode:

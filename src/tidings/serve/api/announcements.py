@@ -32,6 +32,7 @@ class AnnouncedShelf:
         self._known: dict[str, tuple[int, dict[str, bytes]]] = {}
         self.count = shelf.count
         self.version = shelf.version
+        self.listed = shelf.listed
 
     def get(self, pipeline: str, key: str) -> ShelfEntry | None:
         """Return one entry."""

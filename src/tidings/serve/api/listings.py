@@ -146,6 +146,9 @@ class Reader:
             return None
         else:
             entries = self._all()
+            there = {entry.key for entry in entries}
+            listed = self._shelf.listed(self.pipeline, self.collection.name)
+            self._name_missing([self.id_of(key) for key in listed if key not in there], warnings)
         decoded = before.by_key if before is not None else {}
         shown = [_decoded(entry, decoded) for entry in entries]
         counts = count_facets(self.collection, (each.card for each in shown))
@@ -157,13 +160,15 @@ class Reader:
         index = self._shelf.get(self.pipeline, f"index:{self.collection.name}")
         ids = [str(each) for each in msgspec.json.decode(index.value)["ids"]] if index is not None else []
         entries = self._get_many([self.key_of(each) for each in ids])
-        missing = [each for each in ids if self.key_of(each) not in entries]
-        warnings += [
-            f"{self.collection.singular} {each} is listed and not on the shelf" for each in missing[:_WARNINGS_MAX]
-        ]
-        if len(missing) > _WARNINGS_MAX:
-            warnings.append(f"{len(missing) - _WARNINGS_MAX} more are missing")
+        self._name_missing([each for each in ids if self.key_of(each) not in entries], warnings)
         return [entries[key] for each in ids if (key := self.key_of(each)) in entries]
+
+    def _name_missing(self, ids: Sequence[str], warnings: list[str]) -> None:
+        warnings += [
+            f"{self.collection.singular} {each} is listed and not on the shelf" for each in ids[:_WARNINGS_MAX]
+        ]
+        if len(ids) > _WARNINGS_MAX:
+            warnings.append(f"{len(ids) - _WARNINGS_MAX} more are missing")
 
     def _all(self) -> list[ShelfEntry]:
         entries: list[ShelfEntry] = []

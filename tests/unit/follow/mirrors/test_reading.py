@@ -121,6 +121,18 @@ async def test_a_card_that_is_listed_and_gone_is_named(reader: Client, mirrored:
     assert "a0" not in [card["id"] for card in answer.json["articles"]]
 
 
+async def test_a_card_that_is_gone_from_a_list_by_time_is_named_and_cuts_nothing_off(
+    reader: Client, world: World, mirrored: RedisTarget, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    entries = world.store.shelf.newest("hacker_news", "items", limit=100)
+    ids = [entry.key.removeprefix("item:") for entry in entries]
+    await mirrored.delete_many([f"item:{ids[1]}"])
+    monkeypatch.setattr("tidings.serve.api.listings._PAGE", 3)
+    listing = (await reader.get("/api/v1/hacker_news/items?limit=100")).json
+    assert [str(card["id"]) for card in listing["items"]] == [each for each in ids if each != ids[1]]
+    assert listing["warnings"] == [f"item {ids[1]} is listed and not on the shelf"]
+
+
 async def test_nothing_can_be_written(reader: Client) -> None:
     assert (await reader.post("/api/v1/hacker_news/items", {"id": 1})).status in (404, 405)
 

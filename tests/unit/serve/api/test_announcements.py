@@ -38,6 +38,9 @@ class Shelf:
     def count(self, pipeline: str, collection: str) -> int:
         return 2
 
+    def listed(self, pipeline: str, collection: str) -> Sequence[str]:
+        return ()
+
     def version(self, pipeline: str) -> int:
         return self.now
 
