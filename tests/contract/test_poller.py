@@ -351,3 +351,18 @@ async def test_a_failed_look_is_a_warning_that_is_not_repeated(
     told = [record for record in caplog.records if "on fire" in record.getMessage()]
     assert [record.levelname for record in told] == ["WARNING"]
     assert told[0].getMessage() == "looking at example.things failed: the source is on fire"
+
+
+async def test_a_refused_entry_is_named_once_and_counted_each_time(
+    database_url: str, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tidings.watch.logs.log.propagate", True)
+    source = ThingSource(all_pages=[a_page("a", rejected=(Rejected(3, "no title"),))])
+    with caplog.at_level("INFO", logger="tidings"):
+        async with Engine(database_url, [example.pipeline(source)]) as engine:
+            runs = [run for _ in range(3) for run in await engine.discover()]
+            source.all_pages = [a_page("a", rejected=(Rejected(3, "no title"), Rejected(4, "no address")))]
+            runs += await engine.discover()
+    assert [run.rejected for run in runs] == [1, 1, 1, 2]
+    named = [vars(each)["fields"]["reason"] for each in caplog.records if each.getMessage() == "entry rejected"]
+    assert named == ["no title", "no address"]

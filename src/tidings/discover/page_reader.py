@@ -16,6 +16,8 @@ from tidings.watch.logs import Seldom, event
 
 BEAT_SHARE = 0.3
 BEAT_AGAIN_SECONDS = 1.0
+REJECTED_MAX = 20
+"""How many refused entries of a page are named."""
 PAGES_MAX = 10_000
 """One run reads no more; what is left waits for the next."""
 
@@ -40,6 +42,8 @@ class PageReader:
         self._wishes = wishes
         self._turn_seconds = turn_seconds
         self._seldom = Seldom()
+        self._rejected: dict[str, dict[str, None]] = {}
+        """Per source, the reasons that were told, the oldest first."""
 
     async def read(self, look: Look, options: Mapping[str, Any]) -> None:
         """Trim the log, then read all that is new since the source's mark."""
@@ -82,9 +86,19 @@ class PageReader:
     ) -> None:
         gathered = tuple(look.gathered) if is_last else ()
         look.count(page, await self._executor.write(self._keep, look, page, mark, completes, gathered))
-        for rejected in page.rejected[:20]:
-            event("entry rejected", source=look.source.name, line=rejected.line, reason=rejected.reason)
+        self._tell_rejected(look, page)
         look.on_page(page)
+
+    def _tell_rejected(self, look: Look, page: Page) -> None:
+        """Name what was refused once: a list holds the same bad entries at every look, and each run counts them."""
+        told = self._rejected.setdefault(look.source.name, {})
+        for rejected in page.rejected[:REJECTED_MAX]:
+            if rejected.reason not in told:
+                event("entry rejected", source=look.source.name, line=rejected.line, reason=rejected.reason)
+            told.pop(rejected.reason, None)
+            told[rejected.reason] = None
+        while len(told) > REJECTED_MAX * 10:
+            told.pop(next(iter(told)))
 
     def _keep(self, look: Look, page: Page, mark: Any, completes: bool, gathered: tuple[Gathered, ...]) -> Appended:
         """Write a page by the right of the turn, in one transaction: two pollers must not move one cursor."""
