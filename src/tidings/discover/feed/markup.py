@@ -11,6 +11,7 @@ from tidings.net.sanitizer import lines_of, readable_html
 HTML_CHARS_MAX = 100_000
 TEXT_CHARS_MAX = 20_000
 
+_HEADLINE = re.compile(r"\s*<h[12]>(.{0,2000}?)</h[12]>\s*", re.DOTALL)
 _SPACE = re.compile(r"[^\S\n]+")
 _LINES = re.compile(r"\s*\n\s*")
 _APPEARED = re.compile(r"\s*The post [^\n]{1,300}? (?:appeared first on|first appeared on) [^\n]{1,120}$")
@@ -25,6 +26,13 @@ def clean_html(html: str, base: str) -> str:
     return readable_html(
         _ADDRESS.sub(lambda match: match[1] + _absolute(match[2], base), html[:HTML_CHARS_MAX])
     ).strip()
+
+
+def without_headline(html: str, title: str) -> str:
+    """Drop a first heading that only says the title again, as pages begin."""
+    found = _HEADLINE.match(html)
+    is_same = found is not None and one_line(found[1], HTML_CHARS_MAX).casefold() == title.casefold()
+    return html[found.end() :] if found is not None and is_same else html
 
 
 def paragraphs(text: str) -> str:

@@ -11,6 +11,7 @@ from tidings.discover.feed import FeedEntry
 from tidings.discover.feed.markup import plain_text, shorten
 from tidings.model.answers import Provenance
 from tidings.model.item import Finding, fingerprint
+from tidings.model.pipeline import Run
 from tidings.model.source_definition import SourceDefinition
 
 PIPELINE = "feeds"
@@ -38,6 +39,8 @@ class EntryBody(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     published_ms: int | None = None
     """None where the feed gives no date."""
     found_at: int = 0
+    is_baseline: bool = False
+    """It stood there at the first look, without a date: nobody can know whether it is news."""
     full_text: bool = True
     """Whether the page behind the entry is to be read."""
     labels: tuple[str, ...] = ()
@@ -64,7 +67,7 @@ class EntryBody(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 def entry_finding(
-    feed: str, feed_title: str, entry: FeedEntry, definition: SourceDefinition, *, now_ms: int, summarized: bool = False
+    feed: str, feed_title: str, entry: FeedEntry, definition: SourceDefinition, *, run: Run, summarized: bool = False
 ) -> Finding:
     """Report an entry: its title, address and words are what counts, dates are not.
 
@@ -72,6 +75,7 @@ def entry_finding(
     """
     has_more = bool(entry.content_html) and not summarized
     content_text = plain_text(entry.content_html, TEXT_CHARS_MAX) if has_more else ""
+    published_ms = entry.published_ms if entry.published_ms is not None else entry.updated_ms
     body = EntryBody(
         feed=feed,
         feed_title=feed_title,
@@ -83,8 +87,9 @@ def entry_finding(
         content_html=entry.content_html,
         tags=list(entry.categories),
         language=entry.language,
-        published_ms=entry.published_ms if entry.published_ms is not None else entry.updated_ms,
-        found_at=now_ms,
+        published_ms=published_ms,
+        found_at=run.now_ms,
+        is_baseline=run.is_first and published_ms is None,
         full_text=definition.full_text,
         labels=definition.labels,
         category=definition.category,

@@ -74,7 +74,7 @@ class ListingSource:
         if digest == mark.digest:
             note = note or "not changed"
         else:
-            findings = self._findings(listing, run.now_ms)
+            findings = self._findings(listing, run)
             mark = ListingMark(digest, rhythm_of_times([each.published_ms for each in listing.entries], run.now_ms))
         while len(findings) > PAGE_FINDINGS_MAX:
             yield Page(findings[:PAGE_FINDINGS_MAX])
@@ -89,7 +89,7 @@ class ListingSource:
             incomplete=listing.incomplete,
         )
 
-    def _findings(self, listing: EntryListing, now_ms: int) -> tuple[Finding, ...]:
+    def _findings(self, listing: EntryListing, run: Run) -> tuple[Finding, ...]:
         title = self.definition.title or listing.title or public_host(self.definition.address)
         order = newest_first([each.published_ms for each in listing.entries])
         return tuple(
@@ -98,7 +98,7 @@ class ListingSource:
                 title,
                 listing.entries[place],
                 msgspec.structs.replace(self.definition, full_text=self.definition.full_text and self.reads_pages),
-                now_ms=now_ms,
+                run=run,
                 summarized=not self.reads_pages,
             )
             for place in order

@@ -17,6 +17,8 @@ def announce(work: Work) -> tuple[Notice, ...]:
     """Tell people of an entry once, while it is news."""
     body: EntryBody = work.body
     is_first = body.first_shown_at is not None and body.first_shown_at == body.processed_at
+    if body.is_baseline:
+        return ()
     return (notice(body),) if is_first and body.found_at - body.time_ms <= ANNOUNCED_FOR_MS else ()
 
 

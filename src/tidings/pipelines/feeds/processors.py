@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
-from tidings.discover.feed.markup import clean_html, paragraphs
+from tidings.discover.feed.markup import clean_html, paragraphs, without_headline
 from tidings.model.contracts import Kit
 from tidings.model.harmless import storable
 from tidings.model.outcome import Advance, Outcome
@@ -36,7 +36,7 @@ async def fetch(work: Work, kit: Kit) -> Outcome:
     author = body.author or extract.author
     language = body.language or extract.language
     read = replace(body, text=text, text_from="page", author=author, language=language, page_error=None, page_tries=0)
-    html = clean_html(storable(extract.html or ""), address)
+    html = without_headline(clean_html(storable(extract.html or ""), address), body.title)
     return Advance(replace(read, description=extract.description, content_html=html or paragraphs(text)))
 
 
@@ -74,6 +74,7 @@ def carried_over(body: EntryBody, accepted: EntryBody | None) -> EntryBody:
     return replace(
         body,
         found_at=accepted.found_at,
+        is_baseline=accepted.is_baseline,
         first_shown_at=accepted.first_shown_at,
         page_tries=accepted.page_tries if accepted.url == body.url else 0,
     )

@@ -80,7 +80,7 @@ class FeedSource:
         rejected: tuple[Rejected, ...] = ()
         if poll.feed is not None:
             mark = FeedMark(poll.digest, rhythm_of(poll.feed, run.now_ms))
-            findings, rejected = self._findings(poll.feed, run.now_ms)
+            findings, rejected = self._findings(poll.feed, run)
         while len(findings) > PAGE_FINDINGS_MAX:
             yield Page(findings[:PAGE_FINDINGS_MAX])
             findings = findings[PAGE_FINDINGS_MAX:]
@@ -94,7 +94,7 @@ class FeedSource:
             incomplete=poll.incomplete,
         )
 
-    def _findings(self, feed: ParsedFeed, now_ms: int) -> tuple[tuple[Finding, ...], tuple[Rejected, ...]]:
+    def _findings(self, feed: ParsedFeed, run: Run) -> tuple[tuple[Finding, ...], tuple[Rejected, ...]]:
         findings: list[Finding] = []
         rejected: list[Rejected] = []
         title = self.definition.title or feed.title or public_host(feed.home or feed.url)
@@ -102,7 +102,7 @@ class FeedSource:
             if not entry.title and not entry.summary_text and not entry.content_html:
                 rejected.append(Rejected(line, f"entry {entry.id[:100]} has no words"))
                 continue
-            findings.append(entry_finding(self.feed, title, entry, self.definition, now_ms=now_ms))
+            findings.append(entry_finding(self.feed, title, entry, self.definition, run=run))
         return tuple(findings), tuple(rejected)
 
 

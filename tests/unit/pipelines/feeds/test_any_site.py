@@ -10,11 +10,12 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 from urllib.parse import parse_qs
 
+import msgspec
 import pytest
 from tests.support.clock import ManualClock
 from tests.unit.pipelines.feeds.sites import NOW_MS
 
-from tidings.discover.feed.markup import plain_text
+from tidings.discover.feed.markup import plain_text, without_headline
 from tidings.discover.listing import UnexpectedContent
 from tidings.discover.markup_tree import tree_of, words_of
 from tidings.discover.presets import PRESETS
@@ -24,8 +25,11 @@ from tidings.model.contracts import Kit
 from tidings.model.errors import BadInput
 from tidings.model.pipeline import Page, Run
 from tidings.model.source_definition import SourceDefinition
+from tidings.model.workflow import Work
 from tidings.net.client import Web
 from tidings.pipelines import feeds
+from tidings.pipelines.feeds.body import EntryBody
+from tidings.pipelines.feeds.notices import announce
 from tidings.process.enrich.enricher import MeteredEnricher
 from tidings.process.extract.extractor import ChildExtractor
 from tidings.process.memory_ledger import MemoryLedger
@@ -61,11 +65,15 @@ class Site:
         self.pages[path] = (kind or (XML if body.lstrip().startswith(b"<?xml") else HTML), body)
 
     async def look(self, kind: str, path: str, before: Page | None = None, **options: Any) -> Page:
+        """Ask a source, with what the run before left behind."""
         (source,) = feeds.build(
             feeds.Settings(feeds=[feeds.FeedSetting(url=self.url + path, kind=kind, options=options)])
         ).sources
         cursor, mark = (before.cursor, before.mark) if before is not None else (None, None)
-        pages = [page async for page in source.pages(Run(source.name, NOW_MS, cursor, mark), self.kit)]
+        pages = [
+            page
+            async for page in source.pages(Run(source.name, NOW_MS, cursor, mark, is_first=before is None), self.kit)
+        ]
         return replace(pages[-1], findings=tuple(each for page in pages for each in page.findings))
 
 
@@ -457,3 +465,25 @@ async def test_an_address_is_tried_in_every_way() -> None:
     assert (first.kind, first.found, first.options) == ("html", 4, {"items": "div.news-row"})
     assert [(each.kind, each.found) for each in rest if each.error is None] == [("page", 1)]
     assert all(each.preview.error for each in nothing)
+
+
+async def test_what_stood_on_a_page_without_dates_is_no_news() -> None:
+    async with a_site() as site:
+        site.put("/api", [{"id": n, "title": f"Old {n}"} for n in range(3)])
+        first = await site.look("json", "/api", url="link || ''")
+        site.put("/api", [{"id": 9, "title": "New"}, {"id": 1, "title": "Old 1"}])
+        second = await site.look("json", "/api", first, url="link || ''")
+
+    assert [len(announced(body)) for body in bodies(first)] == [0, 0, 0]
+    assert [len(announced(body)) for body in bodies(second)] == [1, 1]  # the second is known by then: a revision
+
+
+def announced(raw: dict[str, Any]) -> tuple[Any, ...]:
+    """Return what an entry that is shown for the first time tells people."""
+    body = msgspec.structs.replace(msgspec.convert(raw, EntryBody), first_shown_at=NOW_MS, processed_at=NOW_MS)
+    return announce(Work("feeds", "entry", "x/1", "summarized", 1, 1, NOW_MS, body, None))
+
+
+def test_a_page_that_begins_with_its_title_says_it_once() -> None:
+    assert without_headline("<h1>A  lamp</h1>\n<p>It burns.</p>", "A Lamp") == "<p>It burns.</p>"
+    assert without_headline("<h2>Part</h2><p>x</p>", "A Lamp") == "<h2>Part</h2><p>x</p>"

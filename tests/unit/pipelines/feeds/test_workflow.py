@@ -10,6 +10,7 @@ from tests.unit.pipelines.feeds.sites import HOUR_MS, NOW_MS, a_site, open_sites
 
 from tidings.discover.feed import FeedEntry
 from tidings.model.errors import Permanent, Transient
+from tidings.model.pipeline import Run
 from tidings.model.source_definition import SourceDefinition
 from tidings.pipelines import feeds
 from tidings.pipelines.feeds.body import EntryBody, entry_finding, entry_key
@@ -176,7 +177,7 @@ async def test_an_entry_is_announced_once_and_only_while_it_is_news():
 def test_what_counts_as_a_change():
     def mark(**changes):
         fields: dict[str, Any] = {"id": "1", "url": "https://a.example/1", "title": "T", "summary_text": "S"} | changes
-        return entry_finding("a", "A", FeedEntry(**fields), DEFINED, now_ms=NOW_MS).fingerprint
+        return entry_finding("a", "A", FeedEntry(**fields), DEFINED, run=Run("feeds.a", NOW_MS)).fingerprint
 
     same = mark()
     assert mark(published_ms=1) == mark(author="X") == mark(categories=("c",)) == same
@@ -185,7 +186,9 @@ def test_what_counts_as_a_change():
 
 
 def test_an_entry_without_a_title_gets_one():
-    finding = entry_finding("a", "A", FeedEntry("1", None, "", summary_text="Words " * 50), DEFINED, now_ms=NOW_MS)
+    finding = entry_finding(
+        "a", "A", FeedEntry("1", None, "", summary_text="Words " * 50), DEFINED, run=Run("feeds.a", NOW_MS)
+    )
     body = msgspec.json.decode(finding.payload, type=EntryBody)
 
     assert body.title.startswith("Words Words")
