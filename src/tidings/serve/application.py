@@ -6,6 +6,7 @@ from tidings.serve.api.card_search import CardSearch
 from tidings.serve.api.changes import ChangeRoutes
 from tidings.serve.api.collections import Collections
 from tidings.serve.api.feeds import FeedRoutes
+from tidings.serve.api.greader import GoogleReader
 from tidings.serve.api.histories import Histories
 from tidings.serve.api.marks import MarkRoutes
 from tidings.serve.api.operator_reads import OperatorReads
@@ -77,6 +78,7 @@ def build(backend: Backend) -> Application:
         *Login(frame).operations(),
         *Docs(frame, openapi.document).operations(),
         *ReadPage(frame, reading, search, marks, story_cards).operations(),
+        *GoogleReader(backend, access, reading, collections).operations(),
         *SearchPage(frame, collections, search).operations(),
         *RankingPages(frame, lists).operations(),
         *StoryPages(frame, stories).operations(),

@@ -13,6 +13,7 @@ from tidings.model.publication import DELIVERY
 from tidings.serve.api.card_search import CardSearch
 from tidings.serve.api.collections import Collections
 from tidings.serve.api.filters import Position
+from tidings.serve.api.full_texts import ReadableText
 from tidings.serve.api.listings import ListedCard, Reader
 from tidings.serve.api.readable_cards import ReadableCard, from_shelf
 from tidings.serve.api.threads import front_of
@@ -87,6 +88,7 @@ class ReadingList:
     def __init__(self, backend: Backend, collections: Collections, search: CardSearch) -> None:
         self._backend, self._search = backend, search
         self._marks, self._shelf = backend.marks, backend.shelf
+        self._full_texts = collections.full_texts
         self.readers = [each for each in collections.readers.values() if is_readable(each)]
         self._by_collection = {(each.pipeline, each.collection.name): each for each in self.readers}
         self._counted: dict[tuple[str, str], tuple[float, int]] = {}
@@ -167,6 +169,16 @@ class ReadingList:
         found = await self._searched(person, view, _SEARCHED_MAX)
         unread = [each.item for each in found if not each.is_read and each.shown.entry.written_at <= at_ms]
         await self.mark(person, unread, read=True)
+
+    async def texts(self, entries: Sequence[ReadingEntry], *, images: bool = False) -> dict[int, ReadableText]:
+        """Return the full texts there are of entries, by item."""
+        items: dict[str, list[int]] = {}
+        for each in entries:
+            items.setdefault(each.reader.pipeline, []).append(each.item)
+        found: dict[int, ReadableText] = {}
+        for pipeline, wanted in items.items():
+            found |= await self._full_texts.read(pipeline, wanted, images=images)
+        return found
 
     async def items(self, person: str, items: Sequence[int]) -> list[ReadingEntry]:
         """Return the entries of items that are shown, in the order given."""

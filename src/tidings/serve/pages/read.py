@@ -12,13 +12,14 @@ from tidings.model.marks import MARKED_MAX
 from tidings.serve.api.card_search import CardSearch
 from tidings.serve.api.feeds import content_html
 from tidings.serve.api.filters import read_position, write_cursor
+from tidings.serve.api.full_texts import IMAGES
 from tidings.serve.api.marks import NAME, MarkRoutes, SearchText
 from tidings.serve.api.readable_cards import ReadableCard
 from tidings.serve.api.reading import COUNTED_MAX, SHOWS, ReadingEntry, ReadingList, ReadingPage, ReadingView
 from tidings.serve.api.story_cards import StoryCards, once
 from tidings.serve.http.operations import CURSOR, Call, Operation, Parameter
 from tidings.serve.http.problems import Problem
-from tidings.serve.http.replies import Reply
+from tidings.serve.http.replies import CONTENT_SECURITY_POLICY, Reply
 from tidings.serve.http.request_bodies import read_form
 from tidings.serve.markup import clean_html
 from tidings.serve.pages.buttons import check_form, go
@@ -45,7 +46,7 @@ class ReadPage:
         """Declare the routes."""
         acts = {"marks": self._mark, "all": self._read_all, "searches": self._save, "forget": self._forget}
         return [
-            page_at("/read", self._show, (VIEW, SHOW, QUERY, ITEM, UNDO, CURSOR)),
+            page_at("/read", self._show, (VIEW, SHOW, QUERY, ITEM, UNDO, IMAGES, CURSOR)),
             *(Operation("POST", f"/read/{name}", "reader", act, "Mark", is_page=True) for name, act in acts.items()),
         ]
 
@@ -63,7 +64,8 @@ class ReadPage:
         item = await self._item(person, call["item"])
         address = {"view": None if query or view.name == "all" else view.name, "q": query, "show": show}
         counts = await self._counts(person, views)
-        return await self._frame.page(
+        has_images = bool(call.values.get(IMAGES.name))
+        reply = await self._frame.page(
             call,
             "read.html",
             views=views,
@@ -82,8 +84,14 @@ class ReadPage:
             trouble=trouble,
             undo=call["undo"] if call["undo"] and _NUMBERS.fullmatch(call["undo"]) else None,
             may_mark=self._frame.access.is_allowed(call.caller, "reader"),
-            **(await self._body(item)),
+            has_images=has_images,
+            **(await self._body(item, images=has_images)),
         )
+        if item is not None and has_images:
+            # Who asks for the images of one page lets the browser fetch them for that page.
+            policy = CONTENT_SECURITY_POLICY.replace("img-src 'self'", "img-src 'self' https:")
+            reply.headers["Content-Security-Policy"] = policy
+        return reply
 
     async def _told_once(self, page: ReadingPage, show: str) -> list[tuple[ReadingEntry, ReadableCard]]:
         """Pair entries with their cards; one of a story stands for the others, but what was starred is all shown."""
@@ -117,13 +125,15 @@ class ReadPage:
             raise Problem(404, "This is not here any more.", helps="Its source may have taken it back.")
         return found[0]
 
-    async def _body(self, item: ReadingEntry | None) -> dict[str, Any]:
+    async def _body(self, item: ReadingEntry | None, *, images: bool) -> dict[str, Any]:
         """Return what the page of an item shows besides its card: its text, and where it is discussed."""
         if item is None:
-            return {"card": None, "text": "", "discussion": None}
+            return {"card": None, "text": "", "discussion": None, "images": 0}
         card = item.card(self._backend.root_path)
         discussion = card.href if item.reader.collection.relation is not None else await self._discussion(card.url)
-        return {"card": card, "text": clean_html(content_html(card)), "discussion": discussion}
+        full = (await self._reading.texts([item], images=images)).get(item.item)
+        text = full.markup if full is not None else clean_html(content_html(card))
+        return {"card": card, "text": text, "discussion": discussion, "images": full.images if full is not None else 0}
 
     async def _discussion(self, url: str | None) -> str | None:
         """Return the thread about an address, where a pipeline with threads has one."""
