@@ -23,7 +23,7 @@ from tidings.serve.api.filters import read_position, write_cursor
 from tidings.serve.api.greader_streams import (
     LABEL,
     STATE,
-    Stream,
+    ItemStream,
     Subscription,
     Subscriptions,
     item_of,
@@ -305,7 +305,7 @@ class GoogleReader:
         return _text("OK")
 
 
-def _show_of(stream: Stream, asked: Asked) -> Show:
+def _show_of(stream: ItemStream, asked: Asked) -> Show:
     excluded = {each.rpartition("/")[2] for each in asked.all("xt")}
     included = {each.rpartition("/")[2] for each in asked.all("it")}
     if stream.state == "starred" or "starred" in included:
@@ -313,7 +313,7 @@ def _show_of(stream: Stream, asked: Asked) -> Show:
     return "unread" if "read" in excluded or stream.state == "unread" or "unread" in included else "all"
 
 
-def _is_wanted(entry: ReadingEntry, stream: Stream, asked: Asked) -> bool:
+def _is_wanted(entry: ReadingEntry, stream: ItemStream, asked: Asked) -> bool:
     """Apply what the list itself does not: states, and the times between which an item came."""
     excluded = {each.rpartition("/")[2] for each in asked.all("xt")}
     wants_read = stream.state == "read" or any(each.endswith("/read") for each in asked.all("it"))

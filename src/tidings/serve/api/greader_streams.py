@@ -47,7 +47,7 @@ class Subscription:
 
 
 @dataclass(frozen=True, slots=True)
-class Stream:
+class ItemStream:
     """A stream as a list: what it is over, and which entries of it belong."""
 
     views: Sequence[ReadingView]
@@ -86,20 +86,20 @@ class Subscriptions:
         return [ReadingView(f"{pipeline}:{name}", name, pipeline, f'feed:"{name}"') for name in names]
 
 
-def stream_of(name: str, subscriptions: Sequence[Subscription]) -> Stream | None:
+def stream_of(name: str, subscriptions: Sequence[Subscription]) -> ItemStream | None:
     """Return the stream that a client names; None for one that we do not have."""
     name = _USER.sub("user/-/", unquote(name), count=1)
     if name.startswith(STATE):
         state = name.removeprefix(STATE)
         everything = [ReadingView("all", "Everything")]
         known = {"reading-list": "", "read": "read", "starred": "starred", "kept-unread": "unread", "fresh": "unread"}
-        return Stream(everything, known[state]) if state in known else None
+        return ItemStream(everything, known[state]) if state in known else None
     if name.startswith(LABEL):
         label = name.removeprefix(LABEL)
         views = [each.view for each in subscriptions if each.folder == label]
-        return Stream(views) if views else None
+        return ItemStream(views) if views else None
     views = [each.view for each in subscriptions if each.id == name]
-    return Stream(views) if views else None
+    return ItemStream(views) if views else None
 
 
 def item_of(text: str) -> int:
