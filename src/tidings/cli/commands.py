@@ -26,6 +26,7 @@ PANELS: dict[str, dict[str, str]] = {
         "work": "Process what is due.",
         "discover": "Ask a pipeline's sources once, now.",
         "serve": "Serve the read-only API from a mirror.",
+        "mcp": "Serve agents by the Model Context Protocol.",
         "demo": "Run everything on the sample world.",
     },
     "Look": {
