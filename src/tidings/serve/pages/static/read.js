@@ -1,7 +1,7 @@
 // The reading view's keys, as readers of feeds know them. Without this script every link and button works as well.
 "use strict";
 (() => {
-  const reading = document.querySelector(".reading");
+  const reading = document.querySelector(".reader-view");
   if (!reading) return;
   const root = document.documentElement.dataset.root;
   const token = reading.dataset.token;
