@@ -40,13 +40,14 @@ async def started(processes: Fleet, *words: str, **settings: str) -> Running:
 
 
 @pytest.mark.parametrize("role", ["all", "discover", "work", "serve"])
-async def test_a_hangup_stops_every_role_cleanly(tmp_path: Path, role: str) -> None:
-    """A terminal that is closed, or an operator who knows it from other servers: before, the process just died."""
+async def test_a_hangup_reads_the_configuration_and_ends_no_role(tmp_path: Path, role: str) -> None:
     configure(tmp_path, f"sqlite:///{tmp_path / 'tidings.db'}")
     async with fleet(tmp_path) as processes:
         process = await started(processes, "run", "--role", role)
         os.kill(process.pid, signal.SIGHUP)
-        assert await process.ended() == 0
+        words = "configuration is as it was"
+        await until(lambda: any(each["event"] == words for each in process.events()), watching=(process,))
+        assert await process.stop() == 0
         assert process.events()[-1]["event"] == "stopped"
 
 

@@ -23,6 +23,7 @@ PANELS: dict[str, dict[str, str]] = {
     },
     "Run": {
         "run": "Ask sources, process, serve: the real thing.",
+        "reload": "Let running processes read the file again.",
         "work": "Process what is due.",
         "discover": "Ask a pipeline's sources once, now.",
         "serve": "Serve the read-only API from a mirror.",

@@ -63,11 +63,12 @@ def stop_on_signals() -> asyncio.Event:
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
         # `nohup` ignores SIGHUP for us: the process is meant to outlive its terminal.
         if number != signal.SIGHUP or signal.getsignal(number) != signal.SIG_IGN:
-            loop.add_signal_handler(number, _begin_to_stop, stop)
+            loop.add_signal_handler(number, begin_to_stop, stop)
     return stop
 
 
-def _begin_to_stop(stop: asyncio.Event) -> None:
+def begin_to_stop(stop: asyncio.Event) -> None:
+    """Set the event, and end the process by force where it takes too long."""
     if not stop.is_set():
         stop.set()
         last = threading.Timer(LEAVE_SECONDS, _leave)

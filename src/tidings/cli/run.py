@@ -1,20 +1,27 @@
-"""`tidings run`: the loops of a role, until a signal."""
+"""`tidings run`: the loops of a role, until a signal; a changed configuration is taken over without an end."""
 
 from __future__ import annotations
 
+import asyncio
+import dataclasses
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
 from tidings.app import App
-from tidings.cli.options import ConfigOption, LogOption, MetricsPortOption, set_up_logs, settings_from, wiring_of
-from tidings.cli.output import fail
-from tidings.cli.process import run_app, stop_on_signals
+from tidings.cli.options import ConfigOption, LogOption, MetricsPortOption, set_up_logs
+from tidings.cli.output import end, fail
+from tidings.cli.plan import Plan, Signals, run_reloading
 from tidings.cli.server import metrics_loop, refuse_open_bind, serve_loop
+from tidings.config import load
+from tidings.model.errors import Misconfigured, StoreUnavailable, TidingsError
 from tidings.process.loops import Loop, run_loops
 from tidings.watch import logs
+from tidings.wiring import wiring_from
 
 ROLES = ("all", "discover", "work", "serve")
+LOOK_SECONDS = 1.0
 
 
 def run(
@@ -24,34 +31,71 @@ def run(
     metrics_port: MetricsPortOption = None,
     log_format: LogOption = "human",
 ) -> None:
-    """Ask sources, process, serve: the real thing. Ctrl-C, SIGTERM or SIGHUP stops it cleanly."""
+    """Ask sources, process, serve: the real thing. Ctrl-C or SIGTERM stops it cleanly, SIGHUP reads the file again."""
     if role not in ROLES:
         fail(f"--role {role!r}: use one of {', '.join(ROLES)}")
-    settings = settings_from(config)
-    if not settings.pipelines:
-        fail("no pipeline is on; `tidings init` writes a tidings.toml with the keyless ones on")
-    unknown = set(pipeline or []) - set(settings.pipelines)
-    if unknown:
-        fail(f"--pipeline {', '.join(sorted(unknown))}: not on; on are {', '.join(settings.pipelines)}")
-    wiring = wiring_of(config, takes_leases=role != "serve")
-    if pipeline:
-        chosen = tuple(p for p in wiring.pipelines if p.name in pipeline)
-        routes = tuple(r for r in wiring.routes if r.pipeline in pipeline)
-        wiring = wiring_of(config, pipelines=chosen, routes=routes, takes_leases=role != "serve")
-    set_up_logs(log_format)
-    if role in ("all", "serve") or metrics_port is not None:
-        refuse_open_bind(wiring.database_url, settings.server.host)
+    chosen = tuple(pipeline or ())
+    try:
+        first = planned(config, role, chosen)
+        set_up_logs(log_format)
+        if role in ("all", "serve") or metrics_port is not None:
+            refuse_open_bind(first.wiring.database_url, first.settings.server.host)
+    except TidingsError as error:
+        end(error)
 
-    async def use(app: App) -> None:
-        stop = stop_on_signals()
-        loops = await loops_for(app, role, settings.server.model_dump())
+    async def use(app: App, plan: Plan, signals: Signals) -> None:
+        server = plan.settings.server.model_dump()
+        loops = await loops_for(app, role, server)
         if metrics_port is not None:
-            loops.append(await metrics_loop(app, settings.server.model_dump(), metrics_port))
+            loops.append(await metrics_loop(app, server, metrics_port))
+        loops.append(_reload_loop(app, signals))
+        signals.has_started()
         logs.event("started", role=role, pipelines=len(app.pipelines), dashboard=app.address)
-        await run_loops(loops, stop)
-        logs.event("stopped", role=role)
+        await run_loops(loops, signals.ending)
+        if signals.following is None:
+            logs.event("stopped", role=role)
 
-    run_app(wiring, use, stays=True)
+    run_reloading(first, lambda: planned(config, role, chosen), use)
+
+
+def planned(config: Path | None, role: str, pipelines: tuple[str, ...]) -> Plan:
+    """Read and check the configuration, all of it; raise Misconfigured where something is wrong."""
+    settings = load(config)
+    if not settings.pipelines:
+        raise Misconfigured("no pipeline is on; `tidings init` writes a tidings.toml with the keyless ones on")
+    unknown = set(pipelines) - set(settings.pipelines)
+    if unknown:
+        on = ", ".join(settings.pipelines)
+        raise Misconfigured(f"--pipeline {', '.join(sorted(unknown))}: not on; on are {on}")
+    wiring = wiring_from(settings, takes_leases=role != "serve")
+    if pipelines:
+        kept = tuple(p for p in wiring.pipelines if p.name in pipelines)
+        routes = tuple(r for r in wiring.routes if r.pipeline in pipelines)
+        wiring = dataclasses.replace(wiring, pipelines=kept, routes=routes)
+    return Plan(settings, wiring)
+
+
+def _reload_loop(app: App, signals: Signals) -> Loop:
+    """Make the loop that hears `tidings reload`."""
+
+    async def listen(stop: asyncio.Event) -> None:
+        heard: str | None = None
+        is_first = True
+        while not stop.is_set():
+            try:
+                asked = await app.executor.read(app.store.reloads.asked)
+                if not is_first and asked != heard:
+                    signals.reload()
+                heard, is_first = asked, False
+            except StoreUnavailable:
+                pass  # The other loops report it.
+            try:
+                async with asyncio.timeout(LOOK_SECONDS):
+                    await stop.wait()
+            except TimeoutError:
+                pass
+
+    return listen
 
 
 async def loops_for(app: App, role: str, server: dict[str, Any], *, is_demo: bool = False) -> list[Loop]:

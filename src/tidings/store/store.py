@@ -22,6 +22,7 @@ from tidings.store.operator.item_views import ItemReader
 from tidings.store.operator.status import StatusReader
 from tidings.store.pauses import PauseStore
 from tidings.store.processes import ProcessNotes
+from tidings.store.reloads import ReloadMarks
 from tidings.store.shelf import ShelfStore
 from tidings.store.source_edits import SourceEdits
 from tidings.store.source_list import SourceList
@@ -57,6 +58,7 @@ class Store:
     schedules: ScheduleStore
     source_list: SourceList
     source_edits: SourceEdits
+    reloads: ReloadMarks
     operations: Operations
     retention: RetentionStore
     rebuilder: Rebuilder
@@ -140,6 +142,7 @@ def open_store(
         schedules,
         source_list,
         SourceEdits(database, pipelines, source_list),
+        ReloadMarks(database),
         operations,
         retention,
         Rebuilder(database, pipelines),

@@ -23,3 +23,10 @@ ON CONFLICT (name) DO UPDATE SET value = excluded.value;
 -- name: standby_lag
 -- A SQLite file is nobody's copy.
 SELECT NULL AS lag_ms;
+
+-- name: reload_asked
+SELECT value FROM meta WHERE name = 'reload_asked';
+
+-- name: ask_reload
+INSERT INTO meta (name, value) VALUES ('reload_asked', '1')
+ON CONFLICT (name) DO UPDATE SET value = CAST(CAST(meta.value AS BIGINT) + 1 AS TEXT);
