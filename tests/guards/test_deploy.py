@@ -9,6 +9,8 @@ import shutil
 import subprocess
 from typing import Any
 
+import kubernetes_validate
+import pytest
 import yaml  # type: ignore[import-untyped]
 from tests.support.environment import ROOT
 from tests.support.installation import unavailable
@@ -101,3 +103,48 @@ def test_rules_and_dashboard_can_be_read() -> None:
     assert all({"alert", "expr", "annotations"} <= set(rule) for rule in rules)
     panels = json.loads((DEPLOY / "grafana-dashboard.json").read_text())["panels"]
     assert len({panel["id"] for panel in panels}) == len(panels) >= 8
+
+
+KUBERNETES = sorted((DEPLOY / "kubernetes").glob("*.yaml"))
+VERSIONS = ("1.31", "1.34")
+
+
+def manifests() -> list[dict[str, Any]]:
+    return [each for file in KUBERNETES for each in yaml.safe_load_all(file.read_text())]
+
+
+def pods() -> dict[str, dict[str, Any]]:
+    return {m["metadata"]["name"]: m["spec"]["template"]["spec"] for m in manifests() if "template" in m["spec"]}
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_kubernetes_knows_every_field_of_the_manifests(version: str) -> None:
+    assert len(manifests()) == 8
+    for manifest in manifests():
+        kubernetes_validate.validate(manifest, version, strict=True)
+
+
+def test_each_role_has_a_deployment_that_gains_nothing_and_stops_well() -> None:
+    assert set(pods()) == {"discover", "work", "serve", "token"}
+    for name, pod in pods().items():
+        (container,) = pod["containers"]
+        assert pod["securityContext"]["runAsNonRoot"] is True
+        assert pod["terminationGracePeriodSeconds"] > 25
+        assert pod["automountServiceAccountToken"] is False
+        assert container["securityContext"]["readOnlyRootFilesystem"] is True
+        assert container["securityContext"]["capabilities"] == {"drop": ["ALL"]}
+        assert not [e for e in container["env"] if "value" not in e or "://" in e["value"]], "a secret is a file"
+        if name in ROLES:
+            assert container["args"][:3] == ["run", "--role", name]
+            ports = {port["name"] for port in container["ports"]}
+            for probe in ("startupProbe", "livenessProbe", "readinessProbe"):
+                asked = container[probe]["httpGet"]
+                assert (asked["port"] in ports, asked["httpHeaders"][0]["value"]) == (True, "localhost")
+
+
+def test_a_disruption_leaves_one_process_of_each_role() -> None:
+    budgets = {m["metadata"]["name"]: m["spec"] for m in manifests() if m["kind"] == "PodDisruptionBudget"}
+    assert set(budgets) == {"discover", "work", "serve"}
+    for role, budget in budgets.items():
+        assert budget["minAvailable"] == 1
+        assert budget["selector"]["matchLabels"] == {"app": "tidings", "role": role}
