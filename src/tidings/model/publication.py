@@ -241,6 +241,8 @@ class Notice(msgspec.Struct, frozen=True, kw_only=True):
     """The name shown as the sender, where a service lets one choose."""
     avatar: str | None = None
     """The address of the picture shown beside it."""
+    occasion: str = ""
+    """What it is told for, where that is no revision of its item: each item tells it once to each channel."""
 
 
 class Texts(msgspec.Struct, frozen=True):

@@ -159,7 +159,8 @@ def _moment(field: NoticeField, day: str) -> str:
 
 def _color(notice: Notice, colors: Mapping[str, str]) -> int | None:
     for name in ("status", "event", "type"):
-        if (chosen := colors.get(str(notice.attributes.get(name)))) is not None:
+        said = notice.attributes.get(name)
+        if (chosen := colors.get(str(said[0] if isinstance(said, list) and said else said))) is not None:
             return int(chosen[1:], 16)
     return int(colors["default"][1:], 16) if "default" in colors else None
 

@@ -38,6 +38,8 @@ from tidings.publish.digests import Accountant
 DELIVERIES_DAYS = 90
 STORY = "story"
 """The kind that a delivery's key names where it tells of a story."""
+ASKS_FOR_EVENTS = "event:"
+"""What a date brings, rather than a change, goes to routes that ask for events: the others would get a flood."""
 SEALED = "sealed"
 """The state of a digest whose members are fixed."""
 RETRY = RetryPolicy(attempts=5, base_seconds=20, cap_seconds=900)
@@ -132,6 +134,7 @@ def deliveries_for(
             if (
                 route.pipeline == pipeline
                 and (route.stories > 0) == (work.kind == STORY)
+                and (not notice.occasion or ASKS_FOR_EVENTS in route.query)
                 and matches(_parsed(route, vocabulary, work.now_ms), document, pipeline)
             ):
                 delivery = _delivery(pipeline, work, notice, number, route)
@@ -210,7 +213,8 @@ DELIVERIES = Collection(
 
 def _delivery(pipeline: str, work: Work, notice: Notice, number: int, route: Route) -> Finding:
     # The revision is part of the key: a correction is announced, and the same publication made twice is not.
-    key = f"{route.channel}/{work.kind}/{work.key}/{work.revision}" + (f"/{number}" if number else "")
+    occasion = notice.occasion or f"{work.revision}" + (f"/{number}" if number else "")
+    key = f"{route.channel}/{work.kind}/{work.key}/{occasion}"
     body = Delivery(
         id=short_id(pipeline, key),
         channel=route.channel,

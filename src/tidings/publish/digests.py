@@ -161,7 +161,8 @@ def digest_notice(notices: Sequence[Notice], expired: int, now_ms: int) -> Notic
 
 def group_of(notice: Notice) -> str:
     """Return what the notices are called among which a digest lists one."""
-    event = str(notice.attributes.get("event") or "")
+    told = notice.attributes.get("event") or ""
+    event = str(told[0] if isinstance(told, list) else told)
     return EVENTS.get(event, event.replace("-", " ").capitalize() or "Notices")
 
 

@@ -64,6 +64,8 @@ class Opportunity(msgspec.Struct, frozen=True, kw_only=True):
     summarized_by: str | None = None
     first_found_at: int = 0
     """When the first published revision was found."""
+    countdown: tuple[str, ...] = ()
+    """The thresholds that have come: a deadline's day in Brussels and how many days ahead, `2027-09-21/14`."""
     as_of: int = 0
     """The time the published view was judged at."""
 

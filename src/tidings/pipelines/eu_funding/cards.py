@@ -134,7 +134,16 @@ OPPORTUNITIES = Collection(
     attributes={
         "type": tuple(TYPE_NAMES),
         "status": STATUSES,
-        "event": ("new", "update"),
+        "event": (
+            "new",
+            "update",
+            "opened",
+            "status-changed",
+            "deadline-moved",
+            "budget-changed",
+            "closing-soon",
+        ),
+        "closes": (),
         "programme": (),
         "identifier": (),
         "call": (),

@@ -24,6 +24,7 @@ from tidings.pipelines.eu_funding.body import (
     spoken_date,
 )
 from tidings.pipelines.eu_funding.cards import search_attributes
+from tidings.pipelines.eu_funding.countdown import EVENT, days_left, reached
 from tidings.pipelines.eu_funding.facts import text_of
 from tidings.pipelines.eu_funding.programmes import TYPE_NAMES
 from tidings.pipelines.eu_funding.results import judged
@@ -35,16 +36,19 @@ STATUS_NAMES: dict[Status, str] = {"open": "Open", "forthcoming": "Forthcoming",
 def announce(work: Work, *, max_age_days: float) -> tuple[Notice, ...]:
     """Return the notice a publication is worth, if any; `work.accepted` is what readers saw before.
 
-    A published call that is shown again only because a deadline passed is no news.
+    A published call that is shown again only because a deadline passed is no news; that one comes near is.
     """
-    if work.state == "published":
-        return ()
     body: Opportunity = work.body
     before: Opportunity | None = work.accepted
+    marks = before.countdown if before is not None else ()
+    near = [closing_notice(body, day, days, work.now_ms) for day, days in reached(marks, body, work.now_ms)]
+    if work.state == "published":
+        return tuple(near)
     if before is None:
-        return () if is_old_news(body, work.now_ms, max_age_days) else (notice_of(body, work.now_ms),)
+        new = () if is_old_news(body, work.now_ms, max_age_days) else (notice_of(body, work.now_ms),)
+        return (*new, *near)
     changed = changes(before, body, work.now_ms)
-    return (notice_of(body, work.now_ms, changed),) if changed else ()
+    return (*([notice_of(body, work.now_ms, changed)] if changed else []), *near)
 
 
 def renew(body: Opportunity, queued: Notice, now_ms: int) -> Notice | None:
@@ -55,12 +59,43 @@ def renew(body: Opportunity, queued: Notice, now_ms: int) -> Notice | None:
     status = judged(body.status, body.deadlines, now_ms)
     if status == "closed" and queued.attributes.get("status") != "closed":
         return None
+    if queued.attributes.get("event") == EVENT:
+        return _still_closing(body, queued, now_ms)
     changed = [queued.changes] if queued.changes else None
     notice = notice_of(msgspec.structs.replace(body, status=status), now_ms, changed)
-    if queued.attributes.get("event") == "update" and changed is None:
+    if _first(queued.attributes.get("event")) == "update" and changed is None:
         # Queued by a release that kept no changes apart: its own words tell them.
         notice = msgspec.structs.replace(notice, title=queued.title, text=queued.text)
     return msgspec.structs.replace(notice, attributes={**notice.attributes, "event": queued.attributes.get("event")})
+
+
+def closing_notice(body: Opportunity, day: str, days: int, now_ms: int) -> Notice:
+    """Write the notice that a deadline comes near."""
+    plain = notice_of(body, now_ms)
+    deadline = next((each for each in deadlines_ahead(body, now_ms) if brussels_day(each) == day), day)
+    left = days_left(day, now_ms)
+    told = f"Closes in {left} day{'' if left == 1 else 's'}: {spoken_date(deadline)}."
+    return msgspec.structs.replace(
+        plain,
+        title=f"Closes in {left} day{'' if left == 1 else 's'}: {body.title}",
+        text="\n\n".join(filter(None, (told, plain.summary))),
+        changes=told,
+        attributes={**plain.attributes, "event": EVENT, "closes": left, "closing_day": day},
+        occasion=f"closes/{day}/{days}",
+    )
+
+
+def _still_closing(body: Opportunity, queued: Notice, now_ms: int) -> Notice | None:
+    """Tell that a deadline comes near as long as that is news: on its day or the next, if it has not moved."""
+    day, days = queued.attributes.get("closing_day"), queued.attributes.get("closes")
+    ahead = {brussels_day(deadline) for deadline in deadlines_ahead(body, now_ms)}
+    if not isinstance(day, str) or not isinstance(days, int) or day not in ahead:
+        return None
+    return closing_notice(body, day, days, now_ms) if days - days_left(day, now_ms) in (0, 1) else None
+
+
+def _first(event: object) -> object:
+    return event[0] if isinstance(event, list) and event else event
 
 
 def is_old_news(body: Opportunity, now_ms: int, max_age_days: float) -> bool:
@@ -114,10 +149,18 @@ def notice_of(body: Opportunity, now_ms: int, changed: list[str] | None = None) 
         attributes={
             **search_attributes(body, now_ms),
             "by": body.programme,
-            "event": "update" if changed else "new",
+            "event": ["update", *events_of(changed, body.status)] if changed else "new",
         },
         language=body.language,
     )
+
+
+def events_of(changed: list[str], status: Status) -> list[str]:
+    """Name what changed in the words that routes ask by."""
+    opened = "opened" if status == "open" else "status-changed"
+    names = {"Status": opened, "Budget": "budget-changed", "Deadline": "deadline-moved", "Deadlines": "deadline-moved"}
+    said = " ".join(changed)
+    return [*dict.fromkeys(event for word, event in names.items() if f"{word}: " in said)]
 
 
 def _fields(body: Opportunity, now_ms: int) -> list[NoticeField]:

@@ -19,6 +19,7 @@ from tidings.pipelines.eu_funding.body import (
     closes_at,
     deadlines_ahead,
 )
+from tidings.pipelines.eu_funding.countdown import counted, next_at
 from tidings.pipelines.eu_funding.facts import MODEL, WORDS_WORTH_SUMMARIZING, told_by_facts, without_boilerplate
 from tidings.pipelines.eu_funding.results import plain_text
 
@@ -46,10 +47,12 @@ async def summarize(work: Work, kit: Kit, *, pages_url: str) -> Outcome:
 
 
 def publish(work: Work) -> Advance:
-    """Show the call as it stands now, and wake it when its next deadline is over."""
-    body = _as_of(work)
+    """Show the call as it stands now, and wake it when its next deadline comes near or is over."""
+    earlier: Opportunity | None = work.accepted
+    body = counted(_as_of(work), earlier.countdown if earlier else (), work.now_ms)
     ahead = deadlines_ahead(body, work.now_ms)
-    return Advance(body=body, due_at=closes_at(ahead[0]) if ahead else work.now_ms + LOOK_AGAIN_DAYS * DAY_MS)
+    due_at = closes_at(ahead[0]) if ahead else work.now_ms + LOOK_AGAIN_DAYS * DAY_MS
+    return Advance(body=body, due_at=min(due_at, next_at(body, work.now_ms) or due_at))
 
 
 def close(work: Work) -> Advance:

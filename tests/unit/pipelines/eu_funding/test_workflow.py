@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from datetime import UTC, datetime
 from typing import Any
+from zoneinfo import ZoneInfo
 
 import msgspec
 import pytest
@@ -49,6 +50,10 @@ CALL = Opportunity(
     found_at=NOW,
 )
 NOTHING: Any = None
+
+
+def brussels(*moment: int) -> int:
+    return int(datetime(*moment, tzinfo=ZoneInfo("Europe/Brussels")).timestamp() * 1000)  # type: ignore[misc,arg-type]
 
 
 class Pages:
@@ -172,11 +177,15 @@ def test_a_revived_call_waits_anew():
     assert is_fresh(a_work(now_ms=NOW + 30 * DAY_MS, state_since_ms=NOW + 29 * DAY_MS), queue_days=7)
 
 
-def test_a_published_call_wakes_when_its_next_deadline_is_over():
-    outcome = publish(a_work(state="summarized"))
+def test_a_published_call_wakes_when_its_next_deadline_comes_near_or_is_over():
+    near = publish(a_work(state="summarized"))
+    last = a_work(state="published")
+    last.now_ms = brussels(2026, 11, 28, 9)
+    outcome = publish(last)
 
+    assert near.due_at == brussels(2026, 11, 17, 8)
     assert outcome.due_at == int(datetime(2026, 12, 1, 17, tzinfo=UTC).timestamp() * 1000)
-    assert (outcome.body.first_found_at, outcome.body.as_of) == (NOW, NOW)
+    assert (outcome.body.first_found_at, outcome.body.as_of) == (NOW, last.now_ms)
 
 
 def test_a_call_without_a_deadline_is_looked_at_again():
@@ -338,13 +347,14 @@ def test_a_moved_deadline_is_an_update():
 
     assert notice.title == "Update: Quiet harbours"
     assert notice.changes == "Deadlines: 1 December 2026, 17:00 Brussels time → 15 December 2026, 17:00 Brussels time."
-    assert notice.attributes["event"] == "update"
+    assert notice.attributes["event"] == ["update", "deadline-moved"]
 
 
 def test_a_changed_status_is_an_update():
     (notice,) = notices(CALL, accepted=call(status="forthcoming"))
 
     assert notice.changes == "Status: forthcoming → open."
+    assert notice.attributes["event"] == ["update", "opened"]
 
 
 def test_an_early_end_is_an_update_and_a_foreseen_one_is_not():
@@ -368,6 +378,7 @@ def test_a_budget_that_changes_is_an_update():
     (notice,) = notices(call(budget_eur=20_000_000), accepted=call(budget_eur=950_000))
 
     assert notice.changes == "Budget: EUR 950,000 → EUR 20 million."
+    assert notice.attributes["event"] == ["update", "budget-changed"]
     assert ("Budget", "EUR 20 million") in [(field.name, field.value) for field in notice.fields]
 
 
