@@ -13,6 +13,7 @@ from tidings.follow.search.index import SearchIndex
 from tidings.serve.backend import Backend, ReadBackend
 from tidings.serve.gathered_shelf import GatheredShelf
 from tidings.serve.invitation import Invitation
+from tidings.trials import RouteTrials
 
 
 def backend_of(
@@ -54,6 +55,7 @@ def backend_of(
         observe_answer=app.metrics.observe_answer,
         ledger=app.ledger,
         clock=app.clock,
+        try_route=RouteTrials(app),
         is_demo=is_demo,
         loopback=loopback,
         invitation=invitation,

@@ -12,6 +12,7 @@ from tests.acceptance.funding_world import HARVEST, PIPELINE, World, a_result, a
 
 from tidings.backtest import Backtest, backtest
 from tidings.model.publication import Calm, Route, Texts
+from tidings.sample.discord import FaultName
 from tidings.sample.eu_portal import EuPortal
 
 MORNING = Calm(digest="daily at 08:00 Europe/Brussels")
@@ -290,3 +291,64 @@ async def test_a_route_can_be_tried_on_what_is_stored(database_url: str) -> None
         assert [each.item for each in tried("programme:HORIZON", 30).sent] == ["opportunity:3TOPICS"]
         assert [each.item for each in tried("-status:closed", 0).sent] == []
         assert sorted(world.titles()) == ["Call 1", "Call 2", "Call 3", "Call 90"], "trying sends nothing"
+
+
+FAULTS: tuple[FaultName, ...] = (
+    "429",
+    "global_429",
+    "404",
+    "500",
+    "502",
+    "reset",
+    "store_then_502",
+    "store_then_reset",
+)
+
+
+@pytest.mark.slow
+async def test_a_calm_week_of_faults_loses_nothing_and_tells_nothing_outdated(database_url: str) -> None:
+    """84 crawls, a channel that is away for two days, workers that vanish, and calls that close meanwhile."""
+    rng, number, ends = random.Random(3), 0, {}
+    async with a_world(database_url, EuPortal.of([]), calm=MORNING) as world:
+        await world.crawl()
+        switches = world.opened.store.switches
+        for step in range(84):
+            now = datetime.fromtimestamp(world.now(), UTC)
+            for _ in range(rng.choice([0, 0, 1, 2])):
+                number += 1
+                days = rng.choice([1, 3, 90])
+                world.portal.put(a_result(number, now=now, deadlineDate=[day(now, days, "17:00")]))
+                ends[number] = datetime(now.year, now.month, now.day, 17, tzinfo=UTC) + timedelta(days=days)
+            if rng.random() < 0.4:
+                world.discord.script(*rng.choices(FAULTS, k=rng.randint(1, 3)))
+            if step == 20:
+                switches.pause("channel:eu", reason="holidays")
+            await world.crawl()
+            if rng.random() < 0.2:
+                for lane in ("ai", "notify", "pure"):
+                    world.opened.store.items.claim(PIPELINE, lane, 2, "vanished", 900)
+            await pass_time(world, now + timedelta(hours=2))
+            await world.opened.sweep()
+            if step >= 44 or not step >= 20:
+                switches.resume("channel:eu")
+        for _ in range(30):
+            switches.resume("channel:eu")
+            world.opened.store.operations.revive(actor="ada")
+            await pass_time(world, datetime.fromtimestamp(world.now(), UTC) + timedelta(hours=4))
+            await world.opened.sweep()
+
+        own = {row.key: row for row in world.opened.items("delivery") if "/digest:" not in row.key}
+        expired = {key for key, row in own.items() if row.standing == "rejected"}
+        assert {row.state for key, row in own.items() if key not in expired} == {"sent"}
+        assert all((own[key].cause or "").startswith("expired: ") for key in expired)
+        counts = told(world)
+        new = {n for n in ends if f"eu/opportunity/{n}TOPICS/1" not in expired}
+        assert len(new) > 20
+        assert all(counts[f"Call {n}"] >= 1 for n in new), "nothing new is lost"
+        views = world.opened.store.item_views.deliveries(limit=1_000)
+        doubts = sum(view.ambiguous for view in views)
+        assert len(world.discord.messages) <= len({view.message_id for view in views if view.message_id}) + doubts
+        for posted, embed in zip(world.discord.messages, embeds(world), strict=True):
+            text = embed["title"] + embed.get("description", "")
+            late = [n for n, end in ends.items() if f"[Call {n}](" in text or embed["title"] == f"Call {n}"]
+            assert all(posted.at <= ends[n].timestamp() for n in late), "nothing outdated is sent"

@@ -149,3 +149,7 @@ class Replayed(NamedTuple):
     """How many are processed again, or would be."""
     skipped: int
     """How many were left alone because they never came past the state."""
+    calls: int = 0
+    """How many questions to an AI endpoint their last time took; only a dry run tells."""
+    tokens: int = 0
+    cost_micros: int = 0

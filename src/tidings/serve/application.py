@@ -37,6 +37,7 @@ from tidings.serve.pages.read import ReadPage
 from tidings.serve.pages.search import SearchPage
 from tidings.serve.pages.source_forms import SourceForms
 from tidings.serve.pages.stories import StoryPages
+from tidings.serve.pages.trials import TrialPage
 
 
 def build(backend: Backend) -> Application:
@@ -82,6 +83,7 @@ def build(backend: Backend) -> Application:
         *SearchPage(frame, collections, search).operations(),
         *RankingPages(frame, lists).operations(),
         *StoryPages(frame, stories).operations(),
+        *TrialPage(frame).operations(),
         *CollectionPages(frame, collections, item_page).operations(),
     ]
     operations = [*machines, *openapi.operations(), *people]

@@ -31,6 +31,7 @@ from tidings.model.errors import BadInput
 from tidings.model.marks import Marks
 from tidings.model.pipeline import Pipeline
 from tidings.model.stories import StoryViews
+from tidings.model.trials import TryRoute
 from tidings.model.wishes import Wishes
 from tidings.serve.invitation import Invitation
 
@@ -132,3 +133,5 @@ class Backend(ReadBackend):
     ledger: Ledger | None = None
     """Remembers answers by `Idempotency-Key`; None remembers them in this process only."""
     limits: UploadLimits = UploadLimits()
+    try_route: TryRoute | None = None
+    """Asks what a route would have sent; None: there is nobody to ask."""

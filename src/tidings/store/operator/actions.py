@@ -24,6 +24,7 @@ from tidings.store.items.births import workflow_of
 from tidings.store.items.claims import accepted_bodies, read_bodies
 from tidings.store.items.restarts import begin_again
 from tidings.store.items.settle import settle
+from tidings.store.operator.price import Price, price_of
 from tidings.store.pauses import PauseStore
 from tidings.store.source_list import SourceList
 from tidings.store.sources import ScheduleStore
@@ -187,6 +188,7 @@ class Operations:
         wanted = None if keys is None else set(keys)
         meant = self._meant(declared, query) if query else None
         replayed = skipped = after = 0
+        price = Price()
         while True:
             with self._database.transaction() as tx:
                 # A transaction for each page: it locks what it restarts, and workers go on in between.
@@ -202,13 +204,15 @@ class Operations:
                     begins = state or workflow.start
                     if not _came_past(tx, workflow, begins, place):
                         skipped += 1
-                    elif dry_run or begin_again(tx, self._pipelines, place.id, begins, actor, "replayed"):
+                    elif dry_run:
+                        replayed, price = replayed + 1, price.plus(price_of(tx, place.id, workflow))
+                    elif begin_again(tx, self._pipelines, place.id, begins, actor, "replayed"):
                         replayed += 1
             if len(rows) < REPLAY_BATCH:
                 break
             after = rows[-1].id
         self._on_work()
-        return Replayed(replayed, skipped)
+        return Replayed(replayed, skipped, *price)
 
     def _meant(self, pipeline: Pipeline, text: str) -> Query:
         """Parse which items are meant; a slip that a search would only warn of is refused, since it chooses others."""
