@@ -306,10 +306,13 @@ FAULTS: tuple[FaultName, ...] = (
 
 
 @pytest.mark.slow
-async def test_a_calm_week_of_faults_loses_nothing_and_tells_nothing_outdated(database_url: str) -> None:
+@pytest.mark.parametrize(
+    "calm", [MORNING, Calm(quiet="22:00-07:00 Europe/Brussels", max_per_hour=2)], ids=["digests", "quiet"]
+)
+async def test_a_calm_week_of_faults_loses_nothing_and_tells_nothing_outdated(database_url: str, calm: Calm) -> None:
     """84 crawls, a channel that is away for two days, workers that vanish, and calls that close meanwhile."""
     rng, number, ends = random.Random(3), 0, {}
-    async with a_world(database_url, EuPortal.of([]), calm=MORNING) as world:
+    async with a_world(database_url, EuPortal.of([]), calm=calm) as world:
         await world.crawl()
         switches = world.opened.store.switches
         for step in range(84):
@@ -352,3 +355,18 @@ async def test_a_calm_week_of_faults_loses_nothing_and_tells_nothing_outdated(da
             text = embed["title"] + embed.get("description", "")
             late = [n for n, end in ends.items() if f"[Call {n}](" in text or embed["title"] == f"Call {n}"]
             assert all(posted.at <= ends[n].timestamp() for n in late), "nothing outdated is sent"
+
+
+async def test_a_digest_over_the_limit_keeps_no_other_notice_asking(database_url: str) -> None:
+    """It waited in the line, and what stood behind it asked twice a second for up to an hour."""
+    async with a_world(database_url, EuPortal.of([]), at=at(14, 50), calm=Calm(max_per_hour=1)) as world:
+        await world.crawl()
+        await found(world, 1, 2)
+        await pass_time(world, at(15, 5))
+        await found(world, 3)
+        await pass_time(world, at(17, 30))
+
+        assert told(world) == {"Call 1": 1, "Call 2": 1, "Call 3": 1}
+        items = world.opened.store.items
+        attempts = [len(items.life(row.id)) for row in world.opened.items("delivery")]
+        assert max(attempts) < 20

@@ -138,6 +138,8 @@ class Sender:
             wait_ms = await self.closed_for_ms(channel.rate) + older * TURN_MS
             return Postpone(work.now_ms + wait_ms, f"{older} older deliveries to {channel.name} go first")
         if body.digest is not None and work.state != SEALED:
+            if over := await self._within_the_hour(work, channel):
+                return over
             return sealed(work, await self.gathered(work))
         permit = await self.enter(
             channel.rate, limit=channel.limit, per_seconds=channel.per_seconds, hold_seconds=channel.hold_seconds
@@ -168,16 +170,22 @@ class Sender:
         """Count the message against its route's limit; None where it may go out. A retry was counted before."""
         body: Delivery = work.body
         limit = body.calm.max_per_hour
-        if not limit or work.attempt > 1:
+        # A digest is counted before it is sealed: once it is, nothing but the channel keeps it.
+        if not limit or work.attempt > 1 or work.state == SEALED:
             return None
         rate = f"route:{body.route}"
         permit = await self.enter(rate, limit=limit, per_seconds=3600.0, hold_seconds=channel.hold_seconds)
         if permit.wait_ms <= 0:
             await self.leave(rate, permit.token)
             return None
-        if body.digest is None and permit.wait_ms > channel.hold_seconds * 1000:
-            return await self._gather(work, f": {limit} messages an hour are the most (max_per_hour)")
-        return Postpone(work.now_ms + permit.wait_ms, f"{limit} messages an hour are the most (max_per_hour)")
+        words = f"{limit} messages an hour are the most (max_per_hour)"
+        if body.digest is not None:
+            # Resting, it keeps no later delivery from going first: they would ask again and again, all the hour.
+            waiting = msgspec.structs.replace(body, waits_for=f"its turn: {words}")
+            return Advance(way="rest", body=waiting, due_at=work.now_ms + permit.wait_ms, note=words)
+        if permit.wait_ms > channel.hold_seconds * 1000:
+            return await self._gather(work, f": {words}")
+        return Postpone(work.now_ms + permit.wait_ms, words)
 
     def _channel(self, body: Delivery) -> Channel:
         try:
