@@ -13,6 +13,7 @@ from tidings import __version__
 from tidings.config import notifier_modules
 from tidings.discover.poller import Poller
 from tidings.follow.follower import FollowLoop
+from tidings.follow.replica.copier import Copier
 from tidings.follow.search.follower import SearchFollower
 from tidings.follow.search.index import SearchIndex
 from tidings.mirroring import opened_mirror
@@ -39,6 +40,7 @@ from tidings.store.db.executor import StoreExecutor
 from tidings.store.db.hints import Hints
 from tidings.store.db.presence import present
 from tidings.store.db.reader_circuit import ReaderCircuit
+from tidings.store.db.wal import copy_log
 from tidings.store.ledger import StoreLedger
 from tidings.store.upkeep.health import DatabaseHealth
 from tidings.store.upkeep.migrate import migrate
@@ -209,6 +211,16 @@ class App:
             )
             loops += [following.run, mirror.run]
         return loops
+
+    def copy_loops(self) -> list[Loop]:
+        """Make the loop that keeps a copy of the SQLite file, where one is wanted."""
+        place, file = self.wiring.replica, self.database.file
+        if place is None or file is None:
+            return []
+        notes, executor = self.store.replica_notes, self.executor
+        put = self.store.follower_notes.put
+        copier = Copier(file, place, owner=self.owner, executor=executor, note=put, places=notes, copy_log=copy_log)
+        return [copier.run]
 
     def alert_loop(self, role: str = "all") -> AlertLoop:
         """Make the loop that tells that this process lives and, in one process of all, watches our own health."""

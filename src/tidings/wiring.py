@@ -13,6 +13,7 @@ from pydantic import BaseModel, SecretStr
 from tidings import __version__
 from tidings.config import Settings, notifier_modules, pipeline_modules, variable
 from tidings.discover.poller import TURN_SECONDS
+from tidings.follow.replica.litestream import ReplicaPlace
 from tidings.lane_settings import lanes_of, shares_of
 from tidings.mirroring import MirrorSpec, mirror_specs
 from tidings.model.errors import Misconfigured
@@ -88,6 +89,8 @@ class Wiring:
     mirrors: tuple[MirrorSpec, ...] = ()
     stories: StorySpec | None = StorySpec()
     """None: nothing is grouped."""
+
+    replica: ReplicaPlace | None = None
     lanes: Mapping[str, Lane] = field(default_factory=lambda: dict(LANES))
     shares: Mapping[str, Mapping[str, Share]] = field(default_factory=dict)
     """What pipelines may have of the lanes, where they say so."""
@@ -151,6 +154,7 @@ def wiring_from(settings: Settings, **changes: Any) -> Wiring:
         "stories": _story_spec(settings, pipelines),
         "lanes": lanes_of(settings),
         "shares": shares_of(settings, pipelines),
+        "replica": replica_place(settings),
         "lease_seconds": settings.lease_seconds,
         "dead_letter_days": settings.dead_letter_days,
         "intake_days": settings.intake_days,
@@ -175,6 +179,24 @@ def wiring_from(settings: Settings, **changes: Any) -> Wiring:
     _check_channels(wiring)
     check_routes(wiring)
     return wiring
+
+
+def replica_place(settings: Settings, url: str = "") -> ReplicaPlace | None:
+    """Return where the database is copied to, if anywhere; PostgreSQL has ways of its own. A URL given here counts."""
+    replicate = settings.replicate
+    url = url or replicate.url
+    if not url:
+        return None
+    if not settings.database_url.startswith("sqlite:///"):
+        raise Misconfigured(
+            "replicate.url: only a SQLite file is copied; PostgreSQL has standbys and backups of its own"
+        )
+    secret = replicate.secret.get_secret_value() if replicate.secret is not None else None
+    hide(secret)
+    return ReplicaPlace(
+        url, replicate.every, replicate.keep_days, secret,
+        replicate.access_key, replicate.region, replicate.endpoint, replicate.key_file,
+    )  # fmt: skip
 
 
 def _index_dir(settings: Settings) -> Path:

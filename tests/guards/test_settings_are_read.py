@@ -35,6 +35,7 @@ HOLDERS: dict[type, set[str]] = {
     routes.RouteSettings: {"route", "r"},
     tables.Server: {"server", "parts"},
     tables.MirrorSettings: {"mirror"},
+    tables.ReplicateSettings: {"replicate"},
     tables.Alerts: {"alerts"},
     tables.Stories: {"stories"},
     tables.Settings: {"settings"},

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import shutil
+import tempfile
 import time
 from collections.abc import Iterator
 from dataclasses import asdict
@@ -19,12 +20,15 @@ from tidings.cli.options import ConfigOption, JsonOption, settings_from
 from tidings.cli.output import say, show_json
 from tidings.cli.server import is_loopback
 from tidings.config import Settings, pipeline_modules, variable
+from tidings.follow.replica.litestream import NAME as REPLICA
+from tidings.follow.replica.litestream import newest_copy, shown
 from tidings.model.errors import TidingsError
 from tidings.process.extract.extractor import ChildExtractor
 from tidings.store.db.database import connect, read_clock
 from tidings.store.upkeep.migrate import check_schema
 from tidings.store.upkeep.preflight import has_token, is_write_locked, vet
 from tidings.wiring import (
+    replica_place,
     why_off,
     why_resting,
     wiring_from,
@@ -46,6 +50,7 @@ def doctor(
     checks.append(asyncio.run(_try_extractor()))
     if not offline:
         checks += asyncio.run(check_services(settings))
+        checks += _look_at_copies(settings)
     checks += _untested(settings, offline=offline)
     broken = [check for check in checks if check.standing == "broken"]
     if as_json:
@@ -135,6 +140,22 @@ def _look_around(file: Path) -> Iterator[Check]:
         yield Check("disk", "advice", f"{free}, less than {FREE_SHARE_MIN:.0%}; make room before it is full")
     else:
         yield Check("disk", "ok", free)
+
+
+def _look_at_copies(settings: Settings) -> Iterator[Check]:
+    """Ask the place of the copies what its newest one is."""
+    try:
+        place = replica_place(settings)
+        if place is None:
+            return
+        with tempfile.TemporaryDirectory(prefix="tidings-") as folder:
+            file = Path(settings.database_url.removeprefix("sqlite:///")).absolute()
+            newest = newest_copy(file, Path(folder), place)
+    except TidingsError as error:
+        yield Check(REPLICA, "broken", str(error))
+    else:
+        held = f"its newest change is of {newest}" if newest else "it is empty; `tidings run` begins it"
+        yield Check(REPLICA, "ok" if newest else "advice", f"{shown(place)} answers; {held}")
 
 
 async def _try_extractor() -> Check:

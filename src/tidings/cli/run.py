@@ -18,7 +18,7 @@ from tidings.config import load
 from tidings.model.errors import Misconfigured, StoreUnavailable, TidingsError
 from tidings.process.loops import Loop, run_loops
 from tidings.watch import logs
-from tidings.wiring import wiring_from
+from tidings.wiring import replica_place, wiring_from
 
 ROLES = ("all", "discover", "work", "serve")
 LOOK_SECONDS = 1.0
@@ -29,6 +29,10 @@ def run(
     role: Annotated[str, typer.Option(metavar="|".join(ROLES), help="Which part to run.")] = "all",
     pipeline: Annotated[list[str] | None, typer.Option(help="Only this pipeline; may be repeated.")] = None,
     metrics_port: MetricsPortOption = None,
+    replicate: Annotated[
+        str,
+        typer.Option(metavar="URL", help="Keep a copy of the SQLite file at this place: file://, s3:// or sftp://."),
+    ] = "",
     log_format: LogOption = "human",
 ) -> None:
     """Ask sources, process, serve: the real thing. Ctrl-C or SIGTERM stops it cleanly, SIGHUP reads the file again."""
@@ -36,7 +40,7 @@ def run(
         fail(f"--role {role!r}: use one of {', '.join(ROLES)}")
     chosen = tuple(pipeline or ())
     try:
-        first = planned(config, role, chosen)
+        first = planned(config, role, chosen, replicate)
         set_up_logs(log_format)
         if role in ("all", "serve") or metrics_port is not None:
             refuse_open_bind(first.wiring.database_url, first.settings.server.host)
@@ -55,10 +59,10 @@ def run(
         if signals.following is None:
             logs.event("stopped", role=role)
 
-    run_reloading(first, lambda: planned(config, role, chosen), use)
+    run_reloading(first, lambda: planned(config, role, chosen, replicate), use)
 
 
-def planned(config: Path | None, role: str, pipelines: tuple[str, ...]) -> Plan:
+def planned(config: Path | None, role: str, pipelines: tuple[str, ...], replicate: str = "") -> Plan:
     """Read and check the configuration, all of it; raise Misconfigured where something is wrong."""
     settings = load(config)
     if not settings.pipelines:
@@ -68,6 +72,8 @@ def planned(config: Path | None, role: str, pipelines: tuple[str, ...]) -> Plan:
         on = ", ".join(settings.pipelines)
         raise Misconfigured(f"--pipeline {', '.join(sorted(unknown))}: not on; on are {on}")
     wiring = wiring_from(settings, takes_leases=role != "serve")
+    if replicate:
+        wiring = dataclasses.replace(wiring, replica=replica_place(settings, replicate))
     if pipelines:
         kept = tuple(p for p in wiring.pipelines if p.name in pipelines)
         routes = tuple(r for r in wiring.routes if r.pipeline in pipelines)
@@ -100,7 +106,7 @@ def _reload_loop(app: App, signals: Signals) -> Loop:
 
 async def loops_for(app: App, role: str, server: dict[str, Any], *, is_demo: bool = False) -> list[Loop]:
     """Return the loops of a role."""
-    loops: list[Loop] = [app.hints.run, app.alert_loop(role).run]
+    loops: list[Loop] = [app.hints.run, app.alert_loop(role).run, *app.copy_loops()]
     if role in ("all", "discover"):
         loops.append(app.poller.run)
     if role in ("all", "work"):

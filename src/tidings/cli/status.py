@@ -5,7 +5,9 @@ from __future__ import annotations
 from tidings.cli.options import ConfigOption, JsonOption, wiring_of
 from tidings.cli.output import moment, say, show_json, show_table
 from tidings.cli.store import opened_store
-from tidings.model.views import StatusView
+from tidings.follow.replica.litestream import NAME as REPLICA
+from tidings.follow.replica.litestream import shown
+from tidings.model.views import StatusView, how_far_behind
 from tidings.serve.pages.phrases import lasting, paced, processor_words, updater_words
 from tidings.wiring import why_resting
 
@@ -21,7 +23,10 @@ def status(config: ConfigOption = None, as_json: JsonOption = False) -> None:
         show_json(view)
         return
     _show_status(view)
-    for route in wiring_of(config).resting_routes:
+    wiring = wiring_of(config)
+    if wiring.replica is not None and not any(each.name == REPLICA for each in view.followers):
+        say(f"{REPLICA}: nothing copies the database to {shown(wiring.replica)}; `tidings run` does")
+    for route in wiring.resting_routes:
         say(f"route {why_resting(route)}")
 
 
@@ -81,7 +86,7 @@ def _show_status(view: StatusView) -> None:
             health = f"{source.health}{until}, {paced(source)}, next {moment(source.next_check_at)}"
             say(f"  {source.name}: {health}{error}{note}")
     for each in view.followers:
-        behind = f"{each.behind:,} changes and {each.behind_seconds:.0f} s behind" if each.behind else "up to date"
+        behind = how_far_behind(each)
         how = f"failing, {behind}: {each.error}" if each.error else behind
         say(f"{each.name} (process {each.process}): {how}")
     for process in view.processes:

@@ -215,6 +215,27 @@ class Stories(SettingsTable):
     """Pipelines that are grouped only on request: eu_funding, first_issues (its repositories)."""
 
 
+class ReplicateSettings(SettingsTable):
+    """A copy of the SQLite file elsewhere, kept by Litestream (the extra `tidings[replicate]`)."""
+
+    url: str = ""
+    """file:///FOLDER, s3://BUCKET/PREFIX or sftp://USER@HOST/FOLDER; empty means no copy."""
+    every: Seconds = Field(default=1, ge=0.1, le=3600)
+    """How often changes are copied: what a dead machine may lose at most."""
+    keep_days: float = Field(default=7, gt=0, le=3650)
+    """For how long past states can be restored."""
+    secret: SecretStr | None = None
+    """The secret key of an S3-compatible store, or the password of an SFTP server."""
+    access_key: str = ""
+    """The access key of an S3-compatible store."""
+    region: str = ""
+    """The region of an S3-compatible store."""
+    endpoint: str = ""
+    """The address of an S3-compatible store that is not Amazon's, such as https://minio.example:9000."""
+    key_file: str = ""
+    """The private key for an SFTP server."""
+
+
 class Settings(SettingsTable):
     """Everything that can be set."""
 
@@ -253,6 +274,8 @@ class Settings(SettingsTable):
     """Copies of what readers see in other stores, by name, such as `[mirrors.edge]`."""
     stories: Stories = Stories()
     """One story once: what is grouped."""
+    replicate: ReplicateSettings = ReplicateSettings()
+    """A copy of the SQLite file elsewhere, kept while everything runs."""
     server: Server = Server()
     """The HTTP server."""
     alerts: Alerts = Alerts()

@@ -186,6 +186,14 @@ class FollowerView(msgspec.Struct, frozen=True, kw_only=True):
     error: str | None = None
 
 
+def how_far_behind(view: FollowerView) -> str:
+    """Say how far behind a follower is; a copy of the database knows no number of changes."""
+    if not view.behind and view.behind_seconds < 1:
+        return "up to date"
+    changes = f"{view.behind:,} changes and " if view.behind else ""
+    return f"{changes}{view.behind_seconds:.0f} s behind"
+
+
 class ProcessView(msgspec.Struct, frozen=True):
     """A process that runs, or ran in the last day."""
 

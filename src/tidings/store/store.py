@@ -23,6 +23,7 @@ from tidings.store.operator.status import StatusReader
 from tidings.store.pauses import PauseStore
 from tidings.store.processes import ProcessNotes
 from tidings.store.reloads import ReloadMarks
+from tidings.store.replicas import ReplicaNotes
 from tidings.store.shelf import ShelfStore
 from tidings.store.source_edits import SourceEdits
 from tidings.store.source_list import SourceList
@@ -50,6 +51,7 @@ class Store:
     changes: ChangeStore
     follower_notes: FollowerNotes
     process_notes: ProcessNotes
+    replica_notes: ReplicaNotes
     budgets: BudgetStore
     limiters: LimiterStore
     caches: CacheStore
@@ -134,6 +136,7 @@ def open_store(
         ChangeStore(database),
         FollowerNotes(database),
         ProcessNotes(database),
+        ReplicaNotes(database),
         BudgetStore(database),
         LimiterStore(database),
         CacheStore(database),

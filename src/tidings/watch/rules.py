@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
-from tidings.model.views import ChannelView, FollowerView, PipelineView, SourceView, StatusView
+from tidings.model.views import ChannelView, FollowerView, PipelineView, SourceView, StatusView, how_far_behind
 
 HOUR_SECONDS = 3600.0
 REQUESTS_MIN = 20
@@ -164,7 +164,7 @@ def _of_follower(view: FollowerView, limits: Thresholds) -> Reading:
         f"{view.name}@{view.process}",
         view.behind_seconds,
         limits.follower_seconds,
-        f"{view.name} is {view.behind:,} changes and {view.behind_seconds:.0f} s behind{why}",
+        f"{view.name} is {how_far_behind(view)}{why}",
         "look at the log of that process; it catches up by itself once the cause is gone",
     )
 

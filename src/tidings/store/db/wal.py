@@ -5,6 +5,8 @@ from __future__ import annotations
 import contextlib
 import threading
 from collections.abc import Callable
+from contextlib import closing
+from pathlib import Path
 
 import apsw
 
@@ -14,6 +16,13 @@ PAGES = 4_000
 """How long the write-ahead log may grow before its pages are copied to their places."""
 PAGES_MAX = 8_000
 """While writes never pause, the thread never reaches the end of the log: at this length the writer copies the rest."""
+
+
+def copy_log(file: Path) -> None:
+    """Copy what the log holds to its places, as far as others let us; nobody waits for it."""
+    flags = apsw.SQLITE_OPEN_READWRITE
+    with contextlib.suppress(apsw.Error), closing(apsw.Connection(str(file), flags=flags)) as connection:
+        connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_PASSIVE)
 
 
 class WalCopier:

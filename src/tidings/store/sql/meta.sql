@@ -12,6 +12,12 @@ DELETE FROM meta WHERE name = :name;
 -- name: drop_marks
 DELETE FROM meta WHERE name LIKE :pattern;
 
+-- name: meta_named
+SELECT name FROM meta WHERE name = :name;
+
+-- name: name_in_meta
+INSERT INTO meta (name, value) VALUES (:name, '') ON CONFLICT (name) DO NOTHING;
+
 -- name: backup_taken_at
 -- Only backups have it.
 SELECT value AS taken_at FROM meta WHERE name = 'backup_taken_at';

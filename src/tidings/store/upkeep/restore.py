@@ -15,10 +15,11 @@ from tidings.store.db.database import Database, Tx, connect
 from tidings.store.db.sqlite import translated
 from tidings.store.db.sqlite_tx import SqliteTx
 from tidings.store.db.statements import migrations
+from tidings.store.replicas import ReplicaNotes
 from tidings.store.upkeep.backup import Backup, Progress
 from tidings.store.upkeep.migrate import migrate, read_applied, refuse_foreign
-from tidings.store.upkeep.preflight import open_read_only
-from tidings.store.upkeep.tables import copy_all, copy_last_drawn, tables_of
+from tidings.store.upkeep.preflight import MARK, open_read_only
+from tidings.store.upkeep.tables import copy_all, copy_last_drawn, count_rows, tables_of
 
 TOKEN_LEAP = 1_000
 """Added to every lease token: no worker that outlived the restore can hold one that is drawn again."""
@@ -67,6 +68,28 @@ def restore_backup(backup: Backup, database: Database, *, progress: Progress = l
             parked = _make_safe(tx)
     assert unfinished is not None
     return Restored(backup.taken_at, backup.items, backup.rows, unfinished.items, unfinished.leases, parked)
+
+
+def adopt_copy(file: Path, url: str, taken_at: int) -> Restored:
+    """Make a file that was copied while everything ran fit for a start: as after a restore, nothing is sent by itself.
+
+    The copy goes on where it came from: its place is noted, so that the next start writes there and to no other's.
+    """
+    database = connect(f"sqlite:///{file}")
+    try:
+        migrate(database)
+        with database.transaction() as tx:
+            tx.take_time()
+            tx.run("drop_marks", pattern=f"{MARK}%")
+            unfinished = tx.row(Unfinished, "count_unfinished")
+            parked = _make_safe(tx)
+        ReplicaNotes(database).put(url)
+    finally:
+        database.close()
+    with closing(open_read_only(file)) as connection:
+        rows = count_rows(SqliteTx(connection))
+    assert unfinished is not None
+    return Restored(taken_at, rows["items"], sum(rows.values()), unfinished.items, unfinished.leases, parked)
 
 
 def _make_safe(tx: Tx) -> int:

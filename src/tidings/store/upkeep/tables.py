@@ -34,7 +34,7 @@ def tables_of(file: SqliteTx) -> dict[str, list[str]]:
     return {
         table: [column.name for column in columns]
         for table, columns in columns_by_table(file).items()
-        if table not in _OF_ONE_DATABASE and not table.startswith("sqlite_")
+        if table not in _OF_ONE_DATABASE and not table.startswith(("sqlite_", "_litestream_"))
     }
 
 
