@@ -108,6 +108,10 @@ async def test_sources_of_the_file_are_changed_in_the_file(database_url: str) ->
         ({"address": "https://a.example/", "title": 5}, "title: "),
         ({"address": "https://a.example/", "options": {"x": 1}}, "options.x: "),
         ({"title": "x"}, "address"),
+        ({"address": "https://a.example/", "exclude": "score:>"}, "exclude: "),
+        ({"address": "https://a.example/", "cron": "61 * * * *"}, "cron: "),
+        ({"address": "https://a.example/", "cron": "0 7 * * *", "interval": 3600}, "either an interval or a cron"),
+        ({"address": "https://a.example/", "priority": 7}, "priority: "),
     ],
 )
 async def test_what_cannot_be_watched_is_refused_by_its_field(
@@ -117,3 +121,16 @@ async def test_what_cannot_be_watched_is_refused_by_its_field(
         with pytest.raises(BadInput, match=mistake):
             engine.store.source_edits.add("feeds", said)
         assert engine.store.source_list.current() == {}
+
+
+async def test_what_is_not_wanted_is_kept_out_counted_and_explained(database_url: str) -> None:
+    async with sites() as web, watching(database_url, web) as engine:
+        edits = engine.store.source_edits
+        said = {"address": web.url + TWO, "include": "entry", "exclude": 'title:"number 2"', "cron": "0 7 * * *"}
+        name = edits.add("feeds", said)
+        (run,) = await engine.discover()
+        await engine.work_until_idle()
+        assert sorted(card["title"] for card in engine.cards("entries")) == ["Entry number 1", "Entry number 3"]
+        assert (run.new, run.rejected, run.note) == (2, 1, "1 kept out by include or exclude")
+        placed = engine.store.source_list.current()[name]
+        assert placed.source.schedule.cron == "0 7 * * *"

@@ -45,6 +45,12 @@ IntervalOption = Annotated[
 FullTextOption = Annotated[
     bool | None, typer.Option("--full-text/--no-full-text", help="Read the page behind each entry.", show_default=False)
 ]
+FieldOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--field", metavar="FIELD=VALUE", help="Anything else: cron, include, exclude, priority, language, ..."
+    ),
+]
 SetOption = Annotated[
     list[str] | None,
     typer.Option("--set", metavar="OPTION=VALUE", help="An option of its kind; JSON or text. May be repeated."),
@@ -77,6 +83,7 @@ def add_source(
     labels: LabelOption = None,
     interval: IntervalOption = None,
     full_text: FullTextOption = None,
+    fields: FieldOption = None,
     options: SetOption = None,
     unseen: Annotated[bool, typer.Option("--unseen", help="Add it without looking at it first.")] = False,
     as_json: JsonOption = False,
@@ -90,6 +97,7 @@ def add_source(
         labels=labels,
         interval=interval,
         full_text=full_text,
+        fields=fields,
         options=options,
     )
     looked: Looked | None = None
@@ -118,6 +126,7 @@ def edit_source(
     labels: LabelOption = None,
     interval: IntervalOption = None,
     full_text: FullTextOption = None,
+    fields: FieldOption = None,
     options: SetOption = None,
     unset: Annotated[
         list[str] | None, typer.Option(metavar="FIELD", help="As by default again, such as title.")
@@ -133,6 +142,7 @@ def edit_source(
         labels=labels,
         interval=interval,
         full_text=full_text,
+        fields=fields,
         options=options,
     )
     changes = {**said, **dict.fromkeys(unset or ())}
@@ -196,17 +206,23 @@ source.command("export", cls=Command)(export_sources)
 
 def _said(**given: Any) -> dict[str, Any]:
     """Return what was said of a source; what was not said stays as it is."""
-    options = {}
-    for pair in given.pop("options", None) or ():
+    options = _pairs("--set", given.pop("options", None))
+    fields = _pairs("--field", given.pop("fields", None))
+    said = {key: value for key, value in given.items() if value is not None} | fields
+    return {**said, "options": options} if options else said
+
+
+def _pairs(option: str, given: list[str] | None) -> dict[str, Any]:
+    pairs: dict[str, Any] = {}
+    for pair in given or ():
         key, equals, value = pair.partition("=")
         if not equals:
-            fail(f"--set {pair!r}: write OPTION=VALUE")
+            fail(f"{option} {pair!r}: write NAME=VALUE")
         try:
-            options[key] = msgspec.json.decode(value)
+            pairs[key] = msgspec.json.decode(value)
         except msgspec.DecodeError:
-            options[key] = value
-    said = {key: value for key, value in given.items() if value is not None}
-    return {**said, "options": options} if options else said
+            pairs[key] = value
+    return pairs
 
 
 def _looked(

@@ -10,6 +10,7 @@ from msgspec import Meta
 
 from tidings.model.durations import duration_seconds
 from tidings.model.errors import BadInput
+from tidings.model.item import HIGH, LOW, NORMAL
 from tidings.model.urls import checked_address
 
 INTERVAL_SECONDS_MIN = 60.0
@@ -34,6 +35,18 @@ class SourceDefinition(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=
     """Whether to read the page behind each entry."""
     interval: float | None = None
     """Seconds between two looks; by default the source's own rhythm decides."""
+    cron: Annotated[str, Meta(max_length=100)] | None = None
+    """Instead of an interval: when it is asked (UTC), such as `0 7 * * 1-5`."""
+    include: Annotated[str, Meta(max_length=1_000)] = ""
+    """Only entries that this query finds; empty: all."""
+    exclude: Annotated[str, Meta(max_length=1_000)] = ""
+    """No entries that this query finds."""
+    priority: Annotated[int, Meta(ge=HIGH, le=LOW)] = NORMAL
+    """0: before others, 1: as usual, 2: after them."""
+    language: Annotated[str, Meta(pattern=r"^[A-Za-z]{2,8}(-[A-Za-z0-9]{1,8})*$")] | None = None
+    """What its entries are written in, where the source says nothing or something wrong."""
+    announce_newer_than: float | None = None
+    """Only entries younger than so many seconds are announced; by default three days."""
     options: dict[str, Any] = {}
     """What its kind wants to know besides, checked by the kind's own Struct."""
 
@@ -56,6 +69,10 @@ def checked_definition(raw: Mapping[str, Any]) -> SourceDefinition:
         raise BadInput(f"{unknown[0]}: a source has no such field; there are {fields}")
     if values.get("interval") is not None:
         values["interval"] = _interval(values["interval"])
+    if values.get("announce_newer_than") is not None:
+        values["announce_newer_than"] = _seconds("announce_newer_than", values["announce_newer_than"])
+    if values.get("interval") is not None and values.get("cron") is not None:
+        raise BadInput("cron: a source has either an interval or a cron expression")
     if isinstance(values.get("address"), str):
         values["address"] = values["address"].strip()
         try:
@@ -79,11 +96,15 @@ def checked_options(options: type[msgspec.Struct], given: Mapping[str, Any]) -> 
         raise BadInput(f"options: {_told(error)}") from None
 
 
-def _interval(value: object) -> float:
+def _seconds(field: str, value: object) -> float:
     try:
-        seconds = duration_seconds(value)
+        return duration_seconds(value)
     except ValueError as error:
-        raise BadInput(f"interval: {error}") from None
+        raise BadInput(f"{field}: {error}") from None
+
+
+def _interval(value: object) -> float:
+    seconds = _seconds("interval", value)
     if seconds < INTERVAL_SECONDS_MIN:
         raise BadInput(f"interval: {seconds:g} s is too often; {INTERVAL_SECONDS_MIN:g} s is the least")
     return seconds

@@ -46,6 +46,18 @@ class FeedSetting(BaseModel):
     """Whether to read the page behind each entry."""
     interval: Seconds | None = None
     """A fixed time between two looks; by default the feed's own rhythm decides."""
+    cron: str | None = None
+    """Instead of an interval: when it is asked (UTC), such as `0 7 * * 1-5`."""
+    include: str = ""
+    """Only entries that this query finds; empty: all."""
+    exclude: str = ""
+    """No entries that this query finds."""
+    priority: int = 1
+    """0: before others, 1: as usual, 2: after them."""
+    language: str | None = None
+    """What its entries are written in, where the feed says nothing or something wrong."""
+    announce_newer_than: Annotated[float, BeforeValidator(duration_seconds)] | None = None
+    """Only entries younger than that are announced; by default three days."""
     options: dict[str, Any] = {}
     """What its kind wants to know besides."""
 
@@ -59,6 +71,12 @@ class FeedSetting(BaseModel):
             "labels": self.labels,
             "full_text": self.full_text,
             "interval": self.interval,
+            "cron": self.cron,
+            "include": self.include,
+            "exclude": self.exclude,
+            "priority": self.priority,
+            "language": self.language,
+            "announce_newer_than": self.announce_newer_than,
             "options": self.options,
         }
         return checked_definition({key: value for key, value in said.items() if value is not None})
@@ -80,7 +98,7 @@ class Settings(BaseModel):
     model_config = ConfigDict(extra="forbid", use_attribute_docstrings=True)
 
     feeds: Annotated[list[Annotated[FeedSetting, BeforeValidator(_addressed)]], Field(max_length=FEEDS_MAX)] = []
-    """The feeds: addresses, or {url, kind, name, category, labels, full_text, interval, options}."""
+    """The feeds: addresses, or tables with a url and what else is to be said of a feed."""
     interval: Seconds = 3600.0
     """The time between two looks while a feed's rhythm is unknown."""
     min_interval: Seconds = 900.0

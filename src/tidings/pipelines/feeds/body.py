@@ -46,6 +46,8 @@ class EntryBody(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     labels: tuple[str, ...] = ()
     category: str | None = None
     """Of its source, when it was found."""
+    announced_for_ms: int | None = None
+    """How old it may be when it is announced; None: as usual."""
 
     text: str = ""
     text_from: Literal["feed", "page"] = "feed"
@@ -86,16 +88,17 @@ def entry_finding(
         feed_text=max(content_text, entry.summary_text, key=len),
         content_html=entry.content_html,
         tags=list(entry.categories),
-        language=entry.language,
+        language=definition.language or entry.language,
         published_ms=published_ms,
         found_at=run.now_ms,
         is_baseline=run.is_first and published_ms is None,
         full_text=definition.full_text,
         labels=definition.labels,
         category=definition.category,
+        announced_for_ms=round(newer * 1000) if (newer := definition.announce_newer_than) is not None else None,
     )
     mark = fingerprint(body.title, body.url, body.feed_text)
-    return Finding(PIPELINE, KIND, entry_key(feed, entry.id), mark, msgspec.json.encode(body))
+    return Finding(PIPELINE, KIND, entry_key(feed, entry.id), mark, msgspec.json.encode(body), definition.priority)
 
 
 def entry_key(feed: str, entry_id: str) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
+from dataclasses import replace
 from typing import Any
 
 from tidings.discover.html_list import HtmlOptions, checked_html, read_html
@@ -10,15 +11,19 @@ from tidings.discover.json_list import JsonOptions, checked_json, read_json
 from tidings.discover.listing import EntryListing, ListingLook, ReadListing
 from tidings.discover.page_watch import PageOptions, checked_page, read_page
 from tidings.discover.presets import PRESETS, Preset
+from tidings.discover.schedule import check_schedule
 from tidings.discover.sitemap import SitemapOptions, read_sitemap
 from tidings.model.contracts import Kit
+from tidings.model.errors import BadInput, Misconfigured
 from tidings.model.pipeline import Addressed, NoOptions, SourceKind
 from tidings.model.source_definition import SourceDefinition
 from tidings.pipelines.feeds.listing_source import ListingSource
 from tidings.pipelines.feeds.rhythm import Bounds
+from tidings.pipelines.feeds.sieve import check_sieve
 from tidings.pipelines.feeds.source import FeedSource
 
 BoundsOf = Callable[[SourceDefinition], Bounds]
+Build = Callable[[str, SourceDefinition, Any], Addressed]
 NameOf = Callable[[SourceDefinition], str]
 
 
@@ -44,7 +49,7 @@ def kinds(bounds_of: BoundsOf, name_of: NameOf) -> tuple[SourceKind, ...]:
 
         return build
 
-    return (
+    found = (
         SourceKind("feed", "RSS, Atom or JSON feed, or a site that announces one", feed),
         SourceKind("json", "Entries of any JSON API", listing(_json), JsonOptions),
         SourceKind("html", "Entries of a list page, by CSS selectors", listing(_html), HtmlOptions),
@@ -52,6 +57,22 @@ def kinds(bounds_of: BoundsOf, name_of: NameOf) -> tuple[SourceKind, ...]:
         SourceKind("sitemap", "Pages of a site's sitemap", listing(_sitemap), SitemapOptions),
         *(SourceKind(each.kind, each.title, preset_of(each)) for each in PRESETS),
     )
+    return tuple(replace(kind, build=_checking(kind.build)) for kind in found)
+
+
+def _checking(build: Build) -> Build:
+    """Refuse what every kind refuses: queries that cannot be read, and schedules that never come."""
+
+    def checked(name: str, definition: SourceDefinition, options: Any) -> Addressed:
+        check_sieve(definition)
+        source = build(name, definition, options)
+        try:
+            check_schedule(source)
+        except Misconfigured as error:
+            raise BadInput(f"cron: {error}") from None
+        return source
+
+    return checked
 
 
 def _json(options: JsonOptions) -> ReadListing:

@@ -19,6 +19,7 @@ from tidings.model.source_definition import SourceDefinition
 from tidings.model.urls import canonical_url, public_host
 from tidings.pipelines.feeds.body import PIPELINE, entry_finding
 from tidings.pipelines.feeds.rhythm import Bounds, Rhythm, next_look_seconds, rhythm_of_times
+from tidings.pipelines.feeds.sieve import sieved, told
 
 PAGE_FINDINGS_MAX = 500
 
@@ -62,6 +63,8 @@ class ListingSource:
     @property
     def schedule(self) -> Schedule:
         """When to ask, until its own rhythm is known."""
+        if self.definition.cron is not None:
+            return Schedule(cron=self.definition.cron)
         return Schedule(every_seconds=self.bounds.fixed_seconds or self.bounds.usual_seconds)
 
     async def pages(self, run: Run, kit: Kit) -> AsyncIterator[Page]:
@@ -76,6 +79,7 @@ class ListingSource:
         else:
             findings = self._findings(listing, run)
             mark = ListingMark(digest, rhythm_of_times([each.published_ms for each in listing.entries], run.now_ms))
+        findings, kept_out = sieved(findings, self.definition, run.now_ms)
         while len(findings) > PAGE_FINDINGS_MAX:
             yield Page(findings[:PAGE_FINDINGS_MAX])
             findings = findings[PAGE_FINDINGS_MAX:]
@@ -83,9 +87,11 @@ class ListingSource:
             findings,
             cursor=listing.cursor,
             mark=msgspec.to_builtins(mark),
-            rejected=listing.rejected,
-            next_check_seconds=next_look_seconds(mark.rhythm, {}, run.now_ms, self.bounds),
-            note=note,
+            rejected=(*listing.rejected, *kept_out),
+            next_check_seconds=None
+            if self.definition.cron
+            else next_look_seconds(mark.rhythm, {}, run.now_ms, self.bounds),
+            note=told(kept_out, note),
             incomplete=listing.incomplete,
         )
 

@@ -19,7 +19,8 @@ def announce(work: Work) -> tuple[Notice, ...]:
     is_first = body.first_shown_at is not None and body.first_shown_at == body.processed_at
     if body.is_baseline:
         return ()
-    return (notice(body),) if is_first and body.found_at - body.time_ms <= ANNOUNCED_FOR_MS else ()
+    news_ms = ANNOUNCED_FOR_MS if body.announced_for_ms is None else body.announced_for_ms
+    return (notice(body),) if is_first and body.found_at - body.time_ms <= news_ms else ()
 
 
 def renew(body: EntryBody, _queued: Notice, _now_ms: int) -> Notice:

@@ -16,6 +16,7 @@ from tidings.model.source_definition import SourceDefinition
 from tidings.model.urls import canonical_url, public_host
 from tidings.pipelines.feeds.body import PIPELINE, entry_finding
 from tidings.pipelines.feeds.rhythm import Bounds, Rhythm, next_look_seconds, rhythm_of
+from tidings.pipelines.feeds.sieve import sieved, told
 
 PAGE_FINDINGS_MAX = 500
 """What is written in one transaction; a large feed is several pages."""
@@ -59,6 +60,8 @@ class FeedSource:
     @property
     def schedule(self) -> Schedule:
         """When to ask, until the feed's own rhythm is known."""
+        if self.definition.cron is not None:
+            return Schedule(cron=self.definition.cron)
         return Schedule(every_seconds=self.bounds.fixed_seconds or self.bounds.usual_seconds)
 
     async def pages(self, run: Run, kit: Kit) -> AsyncIterator[Page]:
@@ -81,6 +84,7 @@ class FeedSource:
         if poll.feed is not None:
             mark = FeedMark(poll.digest, rhythm_of(poll.feed, run.now_ms))
             findings, rejected = self._findings(poll.feed, run)
+        findings, kept_out = sieved(findings, self.definition, run.now_ms)
         while len(findings) > PAGE_FINDINGS_MAX:
             yield Page(findings[:PAGE_FINDINGS_MAX])
             findings = findings[PAGE_FINDINGS_MAX:]
@@ -88,9 +92,11 @@ class FeedSource:
             findings,
             cursor=msgspec.to_builtins(poll.place),
             mark=msgspec.to_builtins(mark),
-            rejected=rejected + poll.rejected,
-            next_check_seconds=next_look_seconds(mark.rhythm, poll.response.headers, run.now_ms, self.bounds),
-            note=poll.note,
+            rejected=rejected + poll.rejected + kept_out,
+            next_check_seconds=None
+            if self.definition.cron
+            else next_look_seconds(mark.rhythm, poll.response.headers, run.now_ms, self.bounds),
+            note=told(kept_out, poll.note),
             incomplete=poll.incomplete,
         )
 
