@@ -124,14 +124,14 @@ class Process:
             return (await self.executor.read(self.store.limiters.usage, rate)).closed_for_ms
 
         channel = Channel(CHANNEL, Room(self._ground.world, self.refuse_dead), limit=30, hold_seconds=80)
-        items = self.store.items
 
+        # The store is made of the pipelines, and they of this sender: so it is looked up when something is sent.
         async def open_digest(pipeline: str, prefix: str) -> str | None:
-            return await self.executor.read(items.open_digest, pipeline, prefix)
+            return await self.executor.read(self.store.items.open_digest, pipeline, prefix)
 
         async def gathered(work: Work) -> list[GatheredDelivery]:
             digest = ref(DELIVERY, work.key)
-            rows = await self.executor.read(items.gathered_deliveries, work.pipeline, digest, MEMBERS_MAX)
+            rows = await self.executor.read(self.store.items.gathered_deliveries, work.pipeline, digest, MEMBERS_MAX)
             return [GatheredDelivery(row.key, bytes(row.body)) for row in rows]
 
         return Sender(

@@ -45,6 +45,11 @@ class FeedSource:
         return f"{PIPELINE}.{self.feed}"
 
     @property
+    def url(self) -> str:
+        """Where it is asked, here and by `doctor`."""
+        return self.feed_url or self.definition.address
+
+    @property
     def address(self) -> str:
         """What it is told apart by."""
         return canonical_url(self.definition.address)
@@ -70,7 +75,7 @@ class FeedSource:
         try:
             poll = await poll_feed(
                 kit,
-                self.feed_url or self.definition.address,
+                self.url,
                 cursor=run.cursor,
                 digest=mark.digest,
                 setting=f"{PIPELINE}.feeds",
