@@ -23,7 +23,7 @@ PANELS: dict[str, dict[str, str]] = {
     },
     "Run": {
         "run": "Ask sources, process, serve: the real thing.",
-        "reload": "Let running processes read the file again.",
+        "reload": "Let running processes read their configuration again.",
         "work": "Process what is due.",
         "discover": "Ask a pipeline's sources once, now.",
         "serve": "Serve the read-only API from a mirror.",
@@ -50,7 +50,7 @@ PANELS: dict[str, dict[str, str]] = {
     "Try": {"try": "Show what tidings makes of a page or text."},
     "Keep": {
         "export": "Write everything published to standard output, newest first.",
-        "restore": "Bring a backup back into an empty database.",
+        "restore": "Bring a backup or a copy back into an empty database.",
         "backup": "Write a backup, or verify one.",
         "mirror": "Mirrors of what readers see: check one, or repair it.",
         "db": "Bring the schema up to date; rebuild what readers see.",

@@ -55,7 +55,7 @@ def rebuild_items(config: ConfigOption = None, as_json: JsonOption = False) -> N
 
 @rebuild.command("stories", cls=Command)
 def rebuild_stories(config: ConfigOption = None, as_json: JsonOption = False) -> None:
-    """Group everything into stories again, in the order in which it came. What was split or joined stays so."""
+    """Group everything into stories again. In the order in which it came; what was split or joined stays so."""
     with opened_stories(config) as (store, grouping), progress_bar("grouping", as_json) as show:
         total = store.stories.begin_again()
         left = total

@@ -8,7 +8,7 @@ from tidings.cli.store import opened_store
 
 
 def reload(config: ConfigOption = None) -> None:
-    """Let every `tidings run` on this database read its configuration again. A wrong one is refused here."""
+    """Let running processes read their configuration again. A wrong one is refused here."""
     with opened_store(config) as (store, _):
         store.reloads.ask()
     say("asked: every running process reads its configuration within seconds, and goes on as it was if that is wrong")

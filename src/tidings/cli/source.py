@@ -37,7 +37,7 @@ KindOption = Annotated[str | None, typer.Option(help="What stands at the address
 TitleOption = Annotated[str | None, typer.Option(help="What it is called; by default what it calls itself.")]
 CategoryOption = Annotated[str | None, typer.Option(help="The folder it stands in, for people and OPML.")]
 LabelOption = Annotated[
-    list[str] | None, typer.Option("--label", help="A label that routes and searches know (label:...). Repeatable.")
+    list[str] | None, typer.Option("--label", help="A label that routes and searches know (label:WORD). Repeatable.")
 ]
 IntervalOption = Annotated[
     str | None, typer.Option(metavar="TIME", help="Between two looks, such as 30min; by default its own rhythm.")
@@ -48,7 +48,7 @@ FullTextOption = Annotated[
 FieldOption = Annotated[
     list[str] | None,
     typer.Option(
-        "--field", metavar="FIELD=VALUE", help="Anything else: cron, include, exclude, priority, language, ..."
+        "--field", metavar="FIELD=VALUE", help="Anything else, such as cron, include, exclude, priority or language."
     ),
 ]
 SetOption = Annotated[
@@ -59,7 +59,7 @@ SetOption = Annotated[
 
 @source.command("list", cls=Command)
 def list_sources(config: ConfigOption = None, as_json: JsonOption = False) -> None:
-    """List every source: how it is, when it is asked next, and whether the file or the store names it."""
+    """List every source. How it is, when it is asked next, and whether the file or the store names it."""
     with opened_store(config, reads=True) as (store, _):
         views = store.status_views.sources()
     if as_json:
@@ -187,7 +187,7 @@ def try_source(
     options: SetOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Show what would be found at an address, and what would become of its newest entry. Nothing is kept."""
+    """Show what would be found at an address. And what would become of its newest entry; nothing is kept."""
     said = _said(address=address, kind=kind, options=options)
     looked, rehearsal = _looked(config, pipeline, said, rehearses=True)
     if as_json:

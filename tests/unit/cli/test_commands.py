@@ -79,7 +79,7 @@ def test_bash_completes_commands_and_their_options(tmp_path: Path) -> None:
         ran = subprocess.run(["bash", "-c", script], env=environment, capture_output=True, text=True, check=True)
         return ran.stdout.split()
 
-    assert completed("tidings st", 1) == ["status"]
+    assert completed("tidings st", 1) == ["status", "story"]
     assert "--json" in completed("tidings status --", 2)
 
 

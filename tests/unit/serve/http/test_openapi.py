@@ -22,7 +22,7 @@ async def test_every_api_operation_is_described_with_its_scope(client: Client, w
 
     described = {(m.upper(), p) for p, each in document["paths"].items() for m in each}
     for operation in app.operations:
-        if operation.path.startswith("/api/"):
+        if operation.path.startswith("/api/") and "greader" not in operation.path:
             assert (operation.method, operation.path.replace(":path", "")) in described
     for path, each in document["paths"].items():
         for method, operation in each.items():
