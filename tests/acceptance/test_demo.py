@@ -45,7 +45,7 @@ EXPECTED: dict[str, Any] = {
         "states": {"published": 99, "gone": 1, "blocked": 1, "moved": 1},
         "parked": 0,
         "dead_letters": {},
-        "announced": 6,
+        "announced": 2,
     },
     "hacker_news": {
         "found": 373,
