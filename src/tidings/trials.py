@@ -11,7 +11,7 @@ from tidings.app import App
 from tidings.backtest import backtest
 from tidings.model.errors import BadInput, Misconfigured
 from tidings.model.publication import Notice, Route
-from tidings.model.trials import DrawnField, DrawnMessage, Trial
+from tidings.model.trials import DrawnField, DrawnMessage, RouteTrial
 from tidings.model.vocabulary import vocabulary_of
 from tidings.publish.notifiers import discord
 from tidings.publish.texts import NO_TEXTS
@@ -32,7 +32,7 @@ class RouteTrials:
     def __init__(self, app: App) -> None:
         self._app = app
 
-    def __call__(self, pipeline: str, query: str, days: int) -> Trial:
+    def __call__(self, pipeline: str, query: str, days: int) -> RouteTrial:
         """Return how a route with a query would have done."""
         wiring = self._app.wiring
         declared = next((each for each in wiring.pipelines if each.name == pipeline), None)
@@ -49,7 +49,7 @@ class RouteTrials:
         since = now - days * DAY_MS
         copies = islice(self._app.store.item_views.stored_copies(pipeline, since_ms=since), COPIES_MAX)
         found = backtest(copies, declared, route, since_ms=since, now_ms=now)
-        return Trial(
+        return RouteTrial(
             considered=found.considered,
             announced=found.announced,
             sent=len(found.sent),

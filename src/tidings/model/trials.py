@@ -28,7 +28,7 @@ class DrawnMessage(msgspec.Struct, frozen=True, kw_only=True):
     footer: str = ""
 
 
-class Trial(msgspec.Struct, frozen=True, kw_only=True):
+class RouteTrial(msgspec.Struct, frozen=True, kw_only=True):
     """How a route would have done on what is stored."""
 
     considered: int
@@ -39,5 +39,5 @@ class Trial(msgspec.Struct, frozen=True, kw_only=True):
     first: tuple[DrawnMessage, ...]
 
 
-TryRoute = Callable[[str, str, int], Trial]
+TryRoute = Callable[[str, str, int], RouteTrial]
 """By pipeline, query and days; raises BadInput for a query that cannot be read."""
