@@ -290,7 +290,7 @@ def test_everything_can_be_read_and_done_without_scripts(served: Served, chromiu
     expect(page.get_by_role("status")).to_have_text("The source is asked now.")
     page.goto(f"{served.url}/pipelines/bitcoin_news/articles")
     page.get_by_role("link", name=re.compile("^negative")).click()
-    assert page.locator(".row.news").count() > 0
+    expect(page.locator(".row.news").first).to_be_visible()
     assert page.locator(".row.news .mood.negative").count() == page.locator(".row.news").count()
     context.close()
 

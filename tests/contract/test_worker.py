@@ -771,7 +771,9 @@ async def test_working_until_idle_is_not_misled_by_an_item_between_two_states(da
                 assert answer is None
                 self.is_over = True
                 may_end.set()
-                await until(lambda: engine.states("job") == {"half": 1} and worker._holder.is_empty)
+                # A lane that was let look before the question was over may have taken the second step already.
+                ended = ({"half": 1}, {"done": 1})
+                await until(lambda: engine.states("job") in ended and worker._holder.is_empty)
                 asyncio.get_running_loop().call_later(0.1, self.may_look.set)
             return answer
 
