@@ -13,7 +13,7 @@ from tests.support.waiting import until
 from tidings.follow.follower import FollowLoop
 from tidings.model.changes import Change, Unwritten
 from tidings.model.clock import DAY_MS
-from tidings.model.errors import Transient
+from tidings.model.errors import StoreUnavailable, Transient
 from tidings.model.views import FollowerView
 from tidings.store.db.executor import StoreExecutor
 
@@ -181,3 +181,34 @@ async def test_what_is_taken_in_and_cannot_be_written_is_behind(ground: Ground, 
     seen = loop.view()
     assert (seen.behind, seen.error) == (2, "the disk is full")
     assert seen.behind_seconds >= 400
+
+
+class InDatabase(Copy):
+    """Keeps its place in the database, which is away for a while."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.asked_in_vain = 0
+        self.is_database_away = True
+
+    def unwritten(self) -> Unwritten | None:
+        if self.is_database_away:
+            self.asked_in_vain += 1
+            raise StoreUnavailable("no answer for 6 s")
+        return None
+
+
+async def test_a_follower_outlives_a_database_that_cannot_say_how_far_it_is(
+    ground: Ground, executor: StoreExecutor
+) -> None:
+    """Asked in the middle of an outage how far it is, the loop ended, and with it the process."""
+    publish(ground, "a")
+    copy, stop = InDatabase(), asyncio.Event()
+    running = asyncio.create_task(loop_of(ground, executor, copy).run(stop))
+    await until(lambda: copy.asked_in_vain > 1 or running.done())
+    assert not running.done()
+    copy.is_database_away = False
+    await until(lambda: [each.behind for each in followers(ground)] == [0])
+    stop.set()
+    await running
+    assert set(copy.values) == set(shelf(ground))

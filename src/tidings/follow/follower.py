@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 
 from tidings.model.changes import Changes, CursorGone, Follower
 from tidings.model.contracts import Executor
-from tidings.model.errors import StoreReadOnly, TidingsError
+from tidings.model.errors import StoreReadOnly, StoreUnavailable, TidingsError
 from tidings.model.views import FollowerView
 from tidings.watch.logs import Seldom, event
 
@@ -168,7 +168,10 @@ class FollowLoop:
         """Note what changed at once, and that we are still here every now and then."""
         if self.note is None:
             return
-        seen = await self.executor.read(self.view)
+        try:
+            seen = await self.executor.read(self.view)
+        except StoreUnavailable:
+            return  # A follower that keeps its place in the database cannot say how it stands while that is away.
         is_news = self._noted is None or (seen.error, seen.behind > 0) != (self._noted.error, self._noted.behind > 0)
         if is_news or self.monotonic() >= self._note_at:
             self._noted, self._note_at = seen, self.monotonic() + NOTE_SECONDS
