@@ -20,6 +20,10 @@ TOLD_SECONDS = 1.0
 """A stop that takes longer says what it waits for, and again whenever that has changed."""
 WORDS = {
     "Poller.run": "looks at sources under way",
+    "Hints.run": "hints from other processes",
+    "StoryLoop.run": "grouping stories",
+    "Copier.run": "the last copy of the database",
+    "_reload_loop": "hearing of a reload",
     "Worker.run": "steps under way",
     "Sweeper.run": "tidying up",
     "serve_loop": "answers under way",
