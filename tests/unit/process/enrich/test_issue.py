@@ -26,8 +26,8 @@ BUG = """The export command crashes when the output folder is missing. It should
 
 ```
 Traceback (most recent call last):
-  File "/home/eve/venv/lib/python3.11/site-packages/engine/export.py", line 12, in run
-  File "/home/eve/work/my_report.py", line 3, in <module>
+  File "/srv/reports/venv/lib/python3.11/site-packages/engine/export.py", line 12, in run
+  File "/srv/reports/work/my_report.py", line 3, in <module>
 ```
 """
 
